@@ -115,14 +115,6 @@ def test_an_unknown_run_is_refused_with_a_suggestion(history, selector, message)
     assert message in str(raised.value)
 
 
-def test_an_empty_history_says_so(target):
-    """There is nothing to suggest."""
-    with History.open(target) as history:
-        assert history.runs() == []
-        with pytest.raises(HistoryError, match="this history is empty"):
-            history.find_run("last")
-
-
 def test_a_trend_is_in_the_order_of_time_and_carries_the_verdict(history):
     points = history.trend(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex")
     assert list(points["median"]) == [1.01, 2.01, 3.01, 0.01]

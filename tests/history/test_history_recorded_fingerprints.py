@@ -10,9 +10,7 @@ from history_records import ENVIRONMENT, OK, captured, make_case, make_measureme
 from ipexperf.history import History
 from ipexperf.history.recorded_fingerprints import accepted, fingerprint_of
 from ipexperf.judge.baseline import CaseBaseline, Session
-from ipexperf.result import Measurement, Structure, Verdict
-
-STRUCTURE = Structure("changed", "the digest is not the baseline's", ("+14 reorder a step",), fails=True)
+from ipexperf.result import Measurement, Verdict
 
 
 def ran_so(*digests: str | None, **changes: Any) -> Measurement:
@@ -52,20 +50,6 @@ def test_a_contended_launch_has_only_its_digest(history: History) -> None:
     assert fingerprint_of(found)[1] == captured("abc")
 
 
-def test_a_launch_without_a_fingerprint_is_unknown(history: History) -> None:
-    """Launches of older versions have none."""
-    _, found = recorded(history, make_measurement())
-    assert fingerprint_of(found) == (Structure("unknown", "nothing was captured"), None)
-
-
-def test_a_verdict_has_the_comparison_of_the_structure(history: History) -> None:
-    _, found = recorded(history, ran_so("abc"), replace(OK, structure=STRUCTURE))
-    assert found.verdict.structure == STRUCTURE
-    assert found.verdict.fails
-    _, plain = recorded(history, ran_so("abc"))
-    assert plain.verdict.structure is None
-
-
 def baseline(fingerprint: str | None, *runs: str) -> CaseBaseline:
     sessions = tuple(Session(run, f"2026-01-0{day}", "", (0.01,)) for day, run in enumerate(runs, 1))
     return CaseBaseline(make_case(), sessions, {}, "why", "ada", "2026-01-09", None, ENVIRONMENT, fingerprint)
@@ -78,10 +62,3 @@ def test_the_fingerprint_of_a_baseline_is_found_by_its_digest(history: History) 
     assert accepted(history, baseline("1:abc", old, new)) == captured("abc")
     assert accepted(history, baseline(None, old, new)) == captured("other")
     assert accepted(history, baseline("1:gone", old, new)) is None
-
-
-def test_a_baseline_whose_run_is_missing_has_no_fingerprint(history: History) -> None:
-    """A baseline file outlives the history that it was accepted from."""
-    uid, _ = recorded(history, ran_so("abc"))
-    assert accepted(history, baseline("1:abc", "01J0000000ABSENT", uid)) == captured("abc")
-    assert accepted(history, baseline("1:abc", "01J0000000ABSENT")) is None

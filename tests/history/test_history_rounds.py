@@ -144,19 +144,3 @@ def test_the_earlier_rounds_of_a_machine_are_the_prior_of_a_run(history):
     assert found.pools == pools
     assert found.between(BASE, CASE) == judge.estimate(judge.logs(made[2], BASE, CASE), pools.together)
     assert found.between(BASE, make_case("other")) is None
-
-
-def test_a_run_has_the_ratio_of_its_twin(history):
-    """Only from rounds in which both took turns."""
-    uid = begin(history)
-    for number, step in enumerate((0.0201, 0.0199, 0.0200), 1):
-        arms = (make_seat(BASE, 0.02), make_seat(BASE, step, "twin"), make_seat(CASE, 0.01))
-        history.record_round(uid, make_round(*arms, number=number))
-    history.record_round(uid, make_round(number=4, schedule="apart"))
-    (found,) = history.paired(history.measurements(uid)).values()
-    (twin,) = found.twins
-    assert (twin.case, twin.estimate.rounds) == (BASE, 3)
-    ratio = twin.estimate.ratio()
-    assert ratio.ratio == pytest.approx(1, abs=0.001)
-    assert not ratio.differs
-    assert len(found.rounds) == 4

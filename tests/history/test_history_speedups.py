@@ -202,16 +202,6 @@ def test_cases_that_took_turns_are_compared_by_their_turns(history):
     assert before.speedup == pytest.approx(8.0)
 
 
-def test_one_round_has_an_interval_and_one_launch_has_none(history):
-    """The usual spread of rounds is known. That of single launches is not."""
-    cases = record(history, took(plain(stack="ipex"), 0.01, count=1), took(plain(), 0.02, count=1))
-    (found,) = speedups(cases, paired=in_turns(history, cases, (0.01, 0.02)))
-    assert (found.rounds, found.note) == (1, "")
-    assert found.lo < 2 < found.hi
-    (before,) = speedups(cases)
-    assert (before.lo, before.note) == (None, "a single launch has no interval")
-
-
 def test_only_intervals_over_launches_share_an_alarm_rate(history):
     """Each interval over rounds has 95 % by itself."""
     kinds = ("fp32", "stock"), ("fp32", "ipex"), ("bf16", "stock")
@@ -223,17 +213,6 @@ def test_only_intervals_over_launches_share_an_alarm_rate(history):
     assert {kind: one.paired for kind, one in found.items()} == {"dtype": False, "stack": True}
     alone = ratios.compare(base.values["throughput"], bf16.values["throughput"], Policy())
     assert (found["dtype"].lo, found["dtype"].hi) == (alone.lo, alone.hi)
-
-
-def test_cold_starts_that_followed_one_another_are_compared_by_rounds(history):
-    """Nothing else ran between them. The interval is wider than that of turns."""
-    fast, slow = took(plain(stack="ipex"), 0.01), took(plain(), 0.04)
-    cases = record(history, fast, slow)
-    paired = in_turns(history, cases, (0.01, 0.04), (0.0101, 0.04), schedule="apart")
-    (found,) = [one for one in speedups(cases, paired=paired) if one.kind == "stack"]
-    assert (found.paired, found.rounds) == (True, 2)
-    assert found.speedup == pytest.approx(4.0, rel=0.01)
-    assert 3.2 < found.lo < 3.8 < 4.2 < found.hi < 4.8
 
 
 @pytest.mark.parametrize("why", ["two runs", "other rounds"])

@@ -104,25 +104,6 @@ def live(history):
     }  # fmt: skip
 
 
-def test_a_session_that_joins_supersedes_nothing_and_one_that_replaces_does(history):
-    """The acceptances that are not superseded are the sessions of the baseline."""
-    first, second, third = (recorded(history, make_measurement()) for _ in range(3))
-    other = recorded(history, make_measurement(make_case("vgg16")))
-    for one in (accepted(first), accepted(other, case=make_case("vgg16")), accepted(second, current_runs=[first])):
-        with history.accepting([one]):
-            pass
-    assert live(history) == {first, second, other}
-    with history.accepting([accepted(third)]):
-        pass
-    assert live(history) == {third, other}
-    superseded = rows(
-        history,
-        "SELECT run.uid, newer.uid FROM baseline b JOIN run ON run.id = b.run_id JOIN baseline n "
-        "ON n.id = b.superseded_by JOIN run newer ON newer.id = n.run_id ORDER BY b.id",
-    )
-    assert superseded == [(first, third), (second, third)]
-
-
 def test_a_run_that_is_accepted_again_counts_once(history):
     """With another reason it is another row. The same words again are the same row."""
     first, second = (recorded(history, make_measurement()) for _ in range(2))
@@ -142,14 +123,6 @@ def test_a_new_version_of_a_case_supersedes_the_old_one(history):
         with history.accepting([one]):
             pass
     assert live(history) == {new}
-
-
-def test_acceptances_are_rolled_back_if_the_block_fails(history):
-    """The baseline file could not be written."""
-    uid = recorded(history, make_measurement())
-    with pytest.raises(OSError, match="disk"), history.accepting([accepted(uid)]):
-        raise OSError("disk full")
-    assert rows(history, "SELECT * FROM baseline") == []
 
 
 def test_a_launch_that_was_measured_again_is_stored_and_does_not_count(history):

@@ -15,26 +15,13 @@ from ipexperf.case import Case
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide, judge, on_changed_host
 from ipexperf.judge.spread import centre, compare, usual_noise
-from ipexperf.result import Check, Launch, Measurement
+from ipexperf.result import Check, Measurement
 
 POLICY = Policy()
 WEAKER = {"regressed": ["inconclusive"], "improved": ["ok", "inconclusive"], "ok": ["inconclusive"], "inconclusive": []}
 seconds = st.floats(1e-3, 1.0)
 launches = st.lists(seconds, min_size=2, max_size=5)
 histories = st.lists(launches, min_size=1, max_size=6)
-
-
-def test_a_crash_is_reported_before_anything_else() -> None:
-    broken = Launch(1, "crashed", "signal 11")
-    verdict = judge(Measurement(CASE, (broken,), ENVIRONMENT, "", ""), None, POLICY)
-    assert (verdict.outcome, verdict.reason, verdict.ratio) == ("failed", "crashed: signal 11", None)
-
-
-def test_a_failed_proof_is_invalid_however_fast() -> None:
-    check = Check("dtype", ok=False, found="fp32", expected="bf16")
-    verdict = judge(measurement([0.001, 0.001], proof=(check,)), baseline(), POLICY)
-    assert verdict.outcome == "invalid"
-    assert verdict.reason == "proof failed: dtype: found fp32, expected bf16"
 
 
 def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:

@@ -210,10 +210,6 @@ BEFORE = captured(flops=1)
 AFTER = captured(flops=2)
 
 
-def test_the_same_digest_is_the_same() -> None:
-    assert judged(BEFORE, BEFORE, baseline=structure.name(BEFORE), gate="fail") == Structure("same")
-
-
 def test_another_digest_is_a_warning_and_fails_with_the_gate_fail() -> None:
     found = judged(AFTER, AFTER, baseline=structure.name(BEFORE), before=BEFORE)
     assert (found.outcome, found.fails) == ("changed", False)

@@ -9,16 +9,11 @@ import pytest
 from forked_pytest import Servers
 from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, LookedAt, Suite
 
-from ipexperf.variables import LEASES
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith("IPEXPERF_") and name != LEASES:
-            monkeypatch.delenv(name)
     # In a worker of xdist, pytest-benchmark would disable itself in the suites that these tests start. On a CI service,
     # pytest tells each failure whole in its summary too.
     for name in ("PYTEST_XDIST_WORKER", "CI", "BUILD_NUMBER"):

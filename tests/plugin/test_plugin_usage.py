@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -59,21 +58,6 @@ def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[
     assert not (suite.path / "ipexperf.db").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("IPEXPERF_LEASE", "lots", "IPEXPERF_LEASE: expected one of wait, fail, off, got 'lots'"),
-        ("IPEXPERF_DEVICE", "gpu", "IPEXPERF_DEVICE: unknown device 'gpu': did you mean cuda or xpu?"),
-    ],
-)
-def test_a_bad_variable_is_refused(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
-) -> None:
-    """A wrong value in the environment is one sentence that names the variable, and exit code 4."""
-    monkeypatch.setenv(name, value)
-    refused(suite.raw(), told)
-
-
 def test_a_misspelled_variable_is_named_once(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run goes on. Workers, which inherit the variable, repeat nothing."""
     monkeypatch.setenv("IPEXPERF_DEVISE", "2")
@@ -95,17 +79,6 @@ def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
     result = torch_suite.raw("--device", "xpu")
     refused(result, f"--device xpu: xpu cannot run here: {why_not}")
     assert "torch" in why_not
-
-
-def test_a_path_after_an_equals_sign_does_not_move_the_root_folder(suite: Suite) -> None:
-    """Where a file that is loaded has an ini file beside it, the suite's own root folder and ini file stay."""
-    elsewhere = suite.path.parent / "elsewhere"
-    elsewhere.mkdir()
-    shutil.copy(suite.fake, elsewhere / "fake.py")
-    (elsewhere / "pytest.ini").write_text("[pytest]\n")
-    result = suite.raw(f"--perf-load={elsewhere / 'fake.py'}", "--model", "tiny", *CELL, "--collect-only")
-    assert f"rootdir: {suite.path}" in result.outlines
-    assert "1 test collected" in result.stdout.str()
 
 
 def test_a_database_in_no_folder_is_refused_before_anything_is_measured(suite: Suite) -> None:

@@ -15,7 +15,6 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import SAME_ARMS
 from ipexperf.report.advice import NO_TURNS, advice
 from ipexperf.report.moved import findings
-from ipexperf.report.speeds import Speeds
 from ipexperf.result import MEAN, Launch, Measurement, PairsEvidence, RoundRecord, SpeedVerdict, Verdict
 
 PLAIN = Case("resnet18", "cpu", "fp32", "infer", "stock", 32, 32, data="digits")
@@ -49,20 +48,6 @@ def advice_of(
 
 def training() -> list[Measurement]:
     return measured(TRAINED, 0.961)
-
-
-def test_cases_in_different_parts_of_a_group_are_compared_through_its_reference() -> None:
-    """They shared no round with one another, and both did with stock fp32. Launches are not compared."""
-    first, second = together(measured({PLAIN: 0.0114, BEST: 0.004})), together(measured({PLAIN: 0.0114, INT8: 0.002}))
-    parts = [
-        replace(one, seats=tuple(replace(seat, role="reference") if seat.case == PLAIN else seat for seat in one.seats))
-        for one in second
-    ]
-    speeds = Speeds.of(measured({PLAIN: 0.0114, BEST: 0.004, INT8: 0.002}), {}, [*first, *parts])
-    compared = speeds.compare(BEST, INT8)
-    assert compared is not None
-    assert compared.paired
-    assert compared.ratio.ratio == pytest.approx(2, rel=0.05)
 
 
 def test_the_summary_of_a_run() -> None:

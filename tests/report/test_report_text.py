@@ -11,19 +11,16 @@ from report_records import (
     PLAIN,
     SLOW,
     measurement,
-    summary,
     together,
     told,
-    unproven,
 )
 
 from ipexperf.bench.precision import emulated
-from ipexperf.case import Case
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Verdict
 
 
 def test_a_run_without_cases_says_so() -> None:
@@ -90,20 +87,6 @@ def test_launches_with_fewer_samples_are_told_in_one_line() -> None:
         f"note {count} launches ended with fewer samples than asked: {texts[0]}",
         "note a launch mostly waited",
     ]
-
-
-def test_an_invalid_case_has_no_speedup_and_is_no_base() -> None:
-    plain, fast = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
-    rounds = together([plain, fast])
-
-    def over_plain(measurements: list[Measurement], verdicts: dict[str, Verdict]) -> dict[Case, float]:
-        found = summary(measurements, verdicts, rounds).speeds.over_plain()
-        return {case: one.ratio.ratio for case, one in found.items()}
-
-    assert over_plain([plain, fast], {})[FAST] == pytest.approx(4.0, rel=0.02)
-    assert FAST not in over_plain([plain, fast], {FAST.uid: Verdict("invalid", "")})
-    assert over_plain([plain, fast], {PLAIN.uid: Verdict("invalid", "")}) == {}
-    assert FAST not in over_plain([plain, unproven()], {})
 
 
 def test_without_stock_fp32_ratios_are_to_the_first_case_of_the_group() -> None:
