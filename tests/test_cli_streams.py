@@ -94,10 +94,3 @@ def test_a_failure_is_blamed_on_the_history_only_where_that_is_damaged(history, 
 def test_words_that_make_no_sense_are_one_sentence(history, capsys, words):
     told = refused(capsys, *words)
     assert "cret" not in told
-
-
-@pytest.mark.parametrize("words", [("show", "last", "--db=--"), ("show", "--limit", "9" * 30)], ids=" ".join)
-def test_a_value_that_no_option_takes_is_a_wrong_use(history, capsys, words):
-    with pytest.raises(SystemExit, match="2"):
-        main(words)
-    assert "error: argument --" in capsys.readouterr().err

@@ -68,14 +68,6 @@ def test_a_new_history_and_a_migrated_one_have_the_schema_of_the_code(path):
     assert ScriptDirectory.from_config(config).get_heads() == [schema.REVISION]
 
 
-def test_every_foreign_key_has_an_index():
-    """A foreign key is the beginning of an index or of the primary key."""
-    for table in schema.metadata.tables.values():
-        beginnings = {next(iter(index.columns)).name for index in table.indexes}
-        beginnings.add(next(iter(table.primary_key.columns)).name)
-        assert {key.parent.name for key in table.foreign_keys} <= beginnings
-
-
 @pytest.mark.parametrize("form", [str, lambda path: f"sqlite:///{path}"])
 def test_a_path_and_a_url_name_the_same_history(path, form):
     """Both are accepted, and opening again changes nothing."""

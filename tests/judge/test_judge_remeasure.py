@@ -45,12 +45,6 @@ def test_a_case_that_fails_at_the_second_measurement_has_failed(outcome: Outcome
     assert remeasure.settle(SLOW, OK, replace(OK, outcome=outcome)).outcome == outcome
 
 
-def test_a_run_that_ends_before_the_second_measurement_calls_nothing_regressed() -> None:
-    found = remeasure.without_second(SLOW)
-    assert (found.outcome, found.fails) == ("inconclusive", False)
-    assert "the run ended before it was measured again" in found.reason
-
-
 @pytest.mark.parametrize("sessions", [1, 2])
 def test_a_surely_slow_case_whose_run_ended_early_is_not_accepted(sessions: int) -> None:
     """It is stored as inconclusive. A young baseline accepts such a session, but not one of three times the time."""

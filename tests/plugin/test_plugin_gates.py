@@ -83,14 +83,6 @@ def test_two_per_cent_less_are_told_and_fail_nothing(known: Suite, monkeypatch: 
     assert verdicts(known)["held_memory"] == "improved"
 
 
-def test_what_did_not_move_is_not_told(known: Suite) -> None:
-    """The summary says what moved, and is no table of everything."""
-    result = known.run("tiny", *TWO)
-    result.assert_outcomes(passed=1)
-    assert "held_memory" not in result.stdout.str()
-    assert verdicts(known)["held_memory"] == "ok"
-
-
 def test_a_run_may_judge_memory_alone(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by the ini file."""
     taking(1.02, monkeypatch)

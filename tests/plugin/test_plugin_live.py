@@ -40,10 +40,6 @@ def run(suite: Suite, python: str, *more: str) -> pytest.RunResult:
     return suite.raw(*suite.load, *CELL, *length, f"--perf-python={python}", *more)
 
 
-def stored(suite: Suite, python: str) -> pytest.RunResult:
-    return suite.raw(*suite.load, *CELL, *SHORT, f"--perf-python={python}", "--perf-against=stored")
-
-
 def command(suite: Suite, *words: str) -> None:
     assert suite.command(*words).ret == 0
 
@@ -104,7 +100,8 @@ def test_the_same_software_costs_no_pair_and_its_numbers_watch_the_machine(
 
 
 def test_stored_judges_by_numbers_alone(accepted: Suite, pythons: dict[str, str]) -> None:
-    result = stored(accepted, pythons["1.2"])
+    words = (*SHORT, f"--perf-python={pythons['1.2']}", "--perf-against=stored")
+    result = accepted.raw(*accepted.load, *CELL, *words)
     result.assert_outcomes(passed=1)
     assert "judged" not in result.stdout.str().replace("that could be judged", "")
 
@@ -153,7 +150,6 @@ def test_what_is_no_baseline_is_one_sentence(suite: Suite, pythons: dict[str, st
     for arm, sentence in (
         ("--perf-against=baseline", "no case has a baseline that can be run again: no baseline was accepted for it"),
         ("--perf-against=baseline:old", "there is no lock 'old' in"),
-        ("--perf-against=lock:nowhere.txt", "there is no lock nowhere.txt"),
         ("--perf-against=run:last", "no run matches 'last'"),
         ("--perf-against=lock:", "'lock:' is no interpreter, no lock"),
     ):
@@ -167,10 +163,3 @@ def test_an_edited_lock_is_refused_before_anything_is_measured(accepted: Suite, 
     refused(run(accepted, pythons["1.1"]), "Restore it with git")
     lock.write_text(text + "--index-url https://example.org\n")
     refused(run(accepted, pythons["1.1"]), "options and addresses are refused")
-
-
-def test_a_lock_that_is_gone_leaves_the_numbers(accepted: Suite, pythons: dict[str, str]) -> None:
-    lock_of(accepted).unlink()
-    result = run(accepted, pythons["1.1"])
-    assert "judged by stored numbers: 1 case: " in result.stdout.str()
-    refused(run(accepted, pythons["1.1"], "--perf-against=baseline"), "there is no lock ")

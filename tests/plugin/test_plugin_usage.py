@@ -35,7 +35,6 @@ def refused(result: pytest.RunResult, told: str) -> None:
     [
         (("--device", "gpu"), "--device: unknown device 'gpu': did you mean cuda or xpu?"),
         (("--device", "xpu:1,xpu:2"), "--device: xpu:1 and xpu:2: a run measures on one card of a kind"),
-        (("--dtype", "int8", "--mode", "train"), "int8 is for inference: there is no int8 training"),
         (("--device", "cpu"), "--device cpu: cpu cannot run here: torch not installed"),
         (("--perf-batch", "9" * 20), "expected a whole number of at most 2147483647, got '999"),
         (("--perf-db=--",), "--perf-db: expected a value, got '--'"),
