@@ -11,9 +11,13 @@ def run(capsys, *arguments):
 
 
 def refused(capsys, *arguments):
-    assert main(arguments) == 2
+    try:
+        status = main(arguments)
+    except SystemExit as error:
+        status = error.code
     captured = capsys.readouterr()
+    assert status == 2
     assert captured.out == ""
     assert captured.err.count("\n") == 1
-    assert captured.err.startswith("ipexperf: ")
+    assert captured.err.startswith("ipexperf")
     return captured.err
