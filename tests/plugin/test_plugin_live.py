@@ -156,10 +156,16 @@ def test_what_is_no_baseline_is_one_sentence(suite: Suite, pythons: dict[str, st
         refused(run(suite, python, arm), sentence)
 
 
-def test_an_edited_lock_is_refused_before_anything_is_measured(accepted: Suite, pythons: dict[str, str]) -> None:
+def test_an_edited_lock_is_refused_and_a_missing_one_leaves_the_numbers(
+    accepted: Suite, pythons: dict[str, str]
+) -> None:
     lock = lock_of(accepted)
     text = lock.read_text()
     lock.write_text(text.replace("pace==1.0", "pace==1.2"))
     refused(run(accepted, pythons["1.1"]), "Restore it with git")
     lock.write_text(text + "--index-url https://example.org\n")
     refused(run(accepted, pythons["1.1"]), "options and addresses are refused")
+    lock.unlink()
+    said = " ".join(run(accepted, pythons["1.1"]).stdout.str().split())
+    assert "judged by stored numbers: 1 case: " in said
+    assert "its lock, is not there" in said
