@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import time
+from pathlib import Path
 from typing import Any, Self, cast
 
 from ipexperf.bench import loading, registry
@@ -49,3 +51,11 @@ def measure(conductor: Conductor, case: Case, launches: int = 1) -> Measurement:
     for _ in run.play():
         """All launches are made."""
     return run.measurements()[case]
+
+
+def pids(path: Path) -> tuple[int, ...]:
+    """Wait until a fake model has told its process and its children."""
+    until = time.monotonic() + 30
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return tuple(map(int, path.read_text().split()))

@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
-from free_machine import FREE
 
 from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import instances, placement
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.conductor import Conductor
-from ipexperf.plan.options import Options
-from ipexperf.plan.placement import read
 from ipexperf.result import Launch
 
 if TYPE_CHECKING:
@@ -76,17 +72,6 @@ def test_an_instance_that_moves_to_the_cores_of_another_is_detected() -> None:
     done = run("mover")
     assert not check(done, "placement").ok
     assert not check(done, "instance_cores").ok
-
-
-@pytest.mark.process
-def test_the_conductor_starts_instances_for_a_mode_that_has_them(tmp_path: Path) -> None:
-    """A whole measurement, on the cores of the placement."""
-    loading.load(FAKES)
-    text = f"cores={CORES[0]}"
-    options = Options(load=FAKES, samples=5, seconds=0.1, timeout=60, placement=read(text))
-    found = conduct_play.measure(Conductor(options, tmp_path, lambda _: None, policy=FREE), case("tiny"))
-    assert found.failure == ""
-    assert [told["cores"] for told in found.environment["placement"]] == [[CORES[0]]]
 
 
 def test_a_note_explains_a_missing_p99() -> None:

@@ -54,19 +54,6 @@ def test_a_handler_of_the_user_is_called_once_after_the_block(times: int, heard:
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_ctrl_c_is_a_keyboard_interrupt_after_the_block() -> None:
-    written = []
-
-    def write() -> None:
-        send(signal.SIGINT)
-        written.append("a case")
-
-    with pytest.raises(KeyboardInterrupt), interrupts.deferred():
-        write()
-    assert written == ["a case"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def test_a_first_sigterm_is_a_keyboard_interrupt_after_the_block_too() -> None:
     """The second one ends the process."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

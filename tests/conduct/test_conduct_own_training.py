@@ -53,7 +53,6 @@ def begin() -> Iterator[Callable[[Case, Conditions], Conditions]]:
 @pytest.mark.parametrize(
     ("mode", "stack", "name"),
     [
-        ("train", "stock", "mapped"),
         pytest.param("train", "ipex", "learner", marks=IPEX),
         pytest.param("train", "ipex", "frozen", marks=IPEX),
         pytest.param("train_compile", "stock", "learner", marks=COMPILER),

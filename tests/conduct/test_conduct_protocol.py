@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import gc
-import json
-from typing import Any
 
 import pytest
 
 from ipexperf.conduct import protocol
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        {"ok": True, "samples": [[1, 2, 0.0]], "block": 1},
-        {"ok": False, "outcome": "out_of_memory", "reason": "no room"},
-        {"say": "importing"},
-    ],
-)
-def test_replies_and_progress_are_read(reply: dict[str, Any]) -> None:
-    assert protocol.parse(json.dumps(reply).encode(), "sample") == reply
 
 
 @pytest.mark.parametrize(

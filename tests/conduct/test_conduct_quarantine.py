@@ -12,8 +12,6 @@ from free_machine import FREE
 from ipexperf.bench import loading, outcome
 from ipexperf.case import Case
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.judge import screen
-from ipexperf.judge.policy import Policy
 from ipexperf.plan.options import Options
 
 if TYPE_CHECKING:
@@ -71,19 +69,6 @@ def test_a_lost_device_is_recognised_however_the_worker_ends(
     (launch,) = measure(case(model)).launches
     assert launch.outcome == ended
     assert "UR_RESULT_ERROR" in launch.reason
-
-
-def test_nothing_more_is_launched_on_a_lost_device(measure: Callable[[Case], Measurement]) -> None:
-    """Later cases on it fail with the reason and no number. Cases on other devices go on."""
-    assert measure(case("tiny")).failure == ""
-    assert measure(case("loses")).failure.startswith("device_lost: ")
-    later = measure(case("tiny"))
-    told = f"device_lost: lossy is in quarantine since {case('loses').id} lost it: not launched"
-    assert later.failure == told
-    assert later.metrics == ()
-    verdict = screen.judge(later, None, Policy())
-    assert (verdict.outcome, verdict.reason) == ("failed", told)
-    assert measure(case("tiny", "fake")).failure == ""
 
 
 @pytest.mark.torch

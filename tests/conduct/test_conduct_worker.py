@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,23 +53,6 @@ def run(fake: str) -> Callable[..., Launch]:
     return run
 
 
-def test_a_launch_has_samples_metrics_checks_and_gate(run: Callable[..., Launch]) -> None:
-    done = run("tiny")
-    assert (done.outcome, done.reason, done.index) == ("ok", "", 0)
-    assert len(done.samples) >= 5
-    assert all(sample.wall > 0 and sample.cpu >= 0 and sample.delay >= 0 for sample in done.samples)
-    assert 1e-5 < done.metrics["step_time"] < 1
-    assert done.metrics["throughput"] == pytest.approx(1 / done.metrics["mean_step"])
-    assert done.metrics["p90"] >= done.metrics["p50"]
-    assert done.metrics["peak_memory"] == 64 * 2**20
-    assert done.metrics["accuracy"] == 1.0
-    assert all(check.ok for check in (*done.accuracy, *done.proof))
-    assert done.accuracy
-    assert done.proof
-    assert {"others", "steal", "run_delay", "steady", "first_step"} <= set(done.gate)
-    assert done.block * done.metrics["step_time"] > 0.005
-
-
 @pytest.mark.parametrize("final", [False, True])
 def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(*, fake: str, final: bool) -> None:
     """Training to the end takes minutes, and the result would not count."""
@@ -99,6 +82,17 @@ def test_a_launch_whose_memory_grows_with_each_turn_has_a_note(run: Callable[...
     assert re.fullmatch(r"took more memory after each turn: [\d.]+ MiB more in its last \d+ steps", note)
 
 
+def test_a_fingerprint_that_cannot_be_captured_costs_no_measurement(fake: str, tmp_path: Path) -> None:
+    """The launch has its numbers, and the reason is stored."""
+    looked_at = str(Path(__file__).parents[1] / "fakes" / "looked_at.py")
+    nowhere = {"FAKE_RAN": str(tmp_path / "none.json")}
+    conditions = Conditions(Settings(load=(fake, looked_at)), variables=nowhere, timeout=30, samples=5, seconds=0.05)
+    done, _ = conduct_play.launch(replace(case(), mode="looked_at"), 0, conditions, accuracy=True)
+    assert done.outcome == "ok"
+    assert done.fingerprint is not None
+    assert "FileNotFoundError" in done.fingerprint["missing"]["graph"]
+
+
 def test_a_worker_that_hangs_is_killed_with_its_whole_tree(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
@@ -111,25 +105,6 @@ def test_a_worker_that_hangs_is_killed_with_its_whole_tree(
     worker, child = map(int, (tmp_path / "pids").read_text().split())
     assert gone(worker)
     assert gone(child)
-
-
-@pytest.mark.parametrize(
-    ("model", "outcome", "reason"),
-    [
-        ("segfault", "crashed", "killed by SIGSEGV"),
-        ("killed", "crashed", "killed by SIGKILL"),
-        ("eater", "out_of_memory", "MemoryError"),
-        ("import_error", "import_error", "No module named 'a_module_that_nobody_has'"),
-    ],
-)
-def test_each_way_to_end_has_its_outcome(run: Callable[..., Launch], model: str, outcome: str, reason: str) -> None:
-    """The reason names the signal that killed the worker, or the exception."""
-    done = run(model)
-    assert done.outcome == outcome
-    assert reason in done.reason
-    assert done.samples == ()
-    assert done.metrics == {}
-    assert ("ModuleNotFoundError" in done.log) == (model == "import_error")
 
 
 def test_output_on_standard_output_stays_out_of_the_protocol(run: Callable[..., Launch]) -> None:
@@ -157,43 +132,19 @@ def test_a_waiting_worker_burns_no_cpu(fake: str) -> None:
         assert sum(map(used, alive)) - before < 0.2
 
 
-def test_a_worker_never_outlives_its_block(gone: Callable[[int], bool]) -> None:
-    """Whether the block ends well or with an exception, the worker is gone."""
-    with Worker(timeout=30) as worker:
-        first = worker.pid
-        assert Path(f"/proc/{first}").exists()
-    assert gone(first)
-
-    class LeftEarlyError(Exception):
-        pass
-
-    def leave_early() -> None:
-        nonlocal second
-        with Worker(timeout=30) as worker:
-            second = worker.pid
-            raise LeftEarlyError
-
-    second = 0
-    with pytest.raises(LeftEarlyError):
-        leave_early()
-    assert second
-    assert gone(second)
-
-
-@pytest.mark.parametrize("model", ["parent", "leader"])
 def test_a_worker_and_its_processes_die_with_the_controller(
-    model: str, fake: str, tmp_path: Path, gone: Callable[[int], bool]
+    fake: str, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """Whatever process group they are in. A controller that is killed can clean nothing up."""
+    """Also one in a process group of its own. A controller that is killed can clean nothing up."""
     program = f"""
         from ipexperf.conduct.worker import Worker
-        case = {case(model).to_json()!r}
+        case = {case("leader").to_json()!r}
         with Worker(timeout=30, variables={{"FAKE_PID_FILE": {str(tmp_path / "pids")!r}}}) as worker:
             worker.prepare(case, {{"load": [{fake!r}]}})
             worker.ask("warm")
     """
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as controller:
-        worker, child = _pids(tmp_path / "pids")
+        worker, child = conduct_play.pids(tmp_path / "pids")
         everybody = guard.members(worker)
         assert {worker, child} < set(everybody)
         controller.send_signal(signal.SIGKILL)
@@ -207,24 +158,10 @@ def test_processes_of_a_worker_die_with_it(fake: str, tmp_path: Path, gone: Call
         worker.prepare(case("orphans").to_json(), {"load": [fake]})
         with pytest.raises(WorkerError, match="killed by SIGKILL"):
             worker.ask("warm")
-        _, *children = _pids(tmp_path / "pids")
+        _, *children = conduct_play.pids(tmp_path / "pids")
         assert len(children) == 2
         assert all(gone(child) for child in children)
         assert not [pid for pid in guard.members(worker.pid) if not gone(pid)]
-
-
-def test_children_of_a_worker_do_not_inherit_the_pipes_of_the_protocol(fake: str, tmp_path: Path) -> None:
-    """Even if they inherit all that they can."""
-    with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
-        worker.prepare(case("generous").to_json(), {"load": [fake]})
-        assert Path(f"/proc/{worker.pid}/fd/0").resolve() == Path(os.devnull)
-        own = Path("/proc/self/fd")
-        ours = {str((own / str(number)).readlink()) for number in (worker._requests.fileno(), worker._replies)}
-        assert ours <= _open_files(worker.pid)
-        worker.ask("warm")
-        child = _pids(tmp_path / "pids")[1]
-        assert _open_files(child)
-        assert not ours & _open_files(child)
 
 
 def test_a_dead_worker_is_noticed_although_a_process_holds_its_pipe(run: Callable[..., Launch], tmp_path: Path) -> None:
@@ -233,59 +170,8 @@ def test_a_dead_worker_is_noticed_although_a_process_holds_its_pipe(run: Callabl
         done = run("daemon", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(_pids(tmp_path / "pids")[1], signal.SIGKILL)
+            os.kill(conduct_play.pids(tmp_path / "pids")[1], signal.SIGKILL)
     assert (done.outcome, done.reason) == ("crashed", "killed by SIGKILL")
-
-
-NOISE = """
-import atexit, os, subprocess, sys
-
-print('{"ok": false, "outcome": "error", "reason": "garbage of sitecustomize"}')
-sys.stdout.flush()
-os.write(1, b"garbage without an end")
-atexit.register(print, "{}")
-sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpreter that prints before and after everything else, and reads its standard input."""
-    (tmp_path / "sitecustomize.py").write_text(NOISE)
-    known = os.environ.get("PYTHONPATH")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *([known] if known else [])]))
-
-
-def test_output_before_our_first_line_stays_out_of_the_protocol(noise: None, run: Callable[..., Launch]) -> None:
-    """A sitecustomize prints a line that looks like a reply. It ends in the log."""
-    done = run("tiny")
-    assert (done.outcome, done.reason) == ("ok", "")
-    assert "garbage of sitecustomize" in done.log
-
-
-def _pids(path: Path) -> tuple[int, ...]:
-    """Waits until a fake model has told its pids."""
-    until = time.monotonic() + 30
-    while not path.exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    return tuple(map(int, path.read_text().split()))
-
-
-def _open_files(pid: int) -> set[str]:
-    return {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
-
-
-def test_a_worker_over_the_memory_limit_is_stopped(fake: str, gone: Callable[[int], bool]) -> None:
-    """A step that holds more memory than a worker may have is stopped while it runs, and the reason says the limit."""
-    with Worker(timeout=30) as worker:
-        worker.prepare(case("hang").to_json(), {"load": [fake]})
-        worker.memory = 2**20
-        begin = time.monotonic()
-        with pytest.raises(WorkerError, match=r"took more than 0\.0 GiB") as error:
-            worker.ask("warm")
-        assert error.value.outcome == "out_of_memory"
-        assert time.monotonic() - begin < 15
-        assert gone(worker.pid)
 
 
 def test_the_memory_of_children_counts_for_their_worker(
@@ -296,16 +182,7 @@ def test_the_memory_of_children_counts_for_their_worker(
     assert done.outcome == "out_of_memory"
     assert "0.1 GiB" in done.reason
     assert "with its child processes" in done.reason
-    assert all(gone(pid) for pid in _pids(tmp_path / "pids"))
-
-
-def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:
-    """Variables given for the worker reach it, and are recorded in its environment."""
-    with Worker(variables={"OMP_NUM_THREADS": "3"}, timeout=30) as worker:
-        worker.prepare(case().to_json(), {"load": [fake]})
-        told = worker.ask("environment")["variables"]
-    assert told["OMP_NUM_THREADS"] == "3"
-    assert told["OMP_WAIT_POLICY"] == os.environ.get("OMP_WAIT_POLICY", "PASSIVE")
+    assert all(gone(pid) for pid in conduct_play.pids(tmp_path / "pids"))
 
 
 def test_a_wait_policy_of_the_caller_replaces_all_of_our_defaults() -> None:

@@ -226,18 +226,6 @@ def daemon() -> Step:
     return step
 
 
-@model("generous")
-def generous() -> Step:
-    """Leaves every descriptor open that its child may inherit."""
-
-    def step() -> int:
-        child = subprocess.Popen(["sleep", "1000"], close_fds=False)
-        tell_pids(child.pid)
-        return spin()
-
-    return step
-
-
 @model("hungry_child")
 def hungry_child() -> Step:
     """Takes little itself; its child takes 256 MiB."""
