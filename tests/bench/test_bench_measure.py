@@ -154,6 +154,10 @@ def test_an_exception_is_one_of_the_outcomes(error: Exception, outcome: str) -> 
         (RuntimeError("x\n\ny"), "RuntimeError: x"),
         (KeyError(), "KeyError"),
         (
+            RuntimeError("UR_RESULT_ERROR_OUT_OF_RESOURCES"),
+            "RuntimeError: UR_RESULT_ERROR_OUT_OF_RESOURCES; the runtime reports full memory by this error too",
+        ),
+        (
             RuntimeError(f"{outcomes.INSIDE}\nTraceback of TorchScript:\n  %r = ipex::softmax(%a)\nno\n"),
             "RuntimeError: no",
         ),

@@ -17,8 +17,6 @@ from ipexperf.bench.devices import xpu
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.evidence import fingerprint, proof
-from ipexperf.bench.modes._inference import InferenceSession
-from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.stacks.stock import Stock
 
 if TYPE_CHECKING:
@@ -80,53 +78,6 @@ def test_torchs_own_fallback_is_seen_without_any_warning(monkeypatch: pytest.Mon
     matrix = torch.eye(3).to("lazy")
     assert xpu.fallen_back(lambda: torch.linalg.qr(matrix)) == {"aten::linalg_qr": 1}
     assert xpu.fallen_back(lambda: matrix + 1) == {}
-
-
-class Deserter(torch.nn.Module):  # type: ignore[misc]
-    """Moves itself to the CPU when it is called, and answers from there: the story of the Arc."""
-
-    def __init__(self, way: str) -> None:
-        super().__init__()
-        self.network = network()
-        self.way = way
-
-    def forward(self, images: Any) -> Any:
-        if self.way == "moves":
-            return self.network.cpu()(images.cpu())
-        if self.way == "moves and hides its answer":
-            return self.network.cpu()(images.cpu()).to(images.device)
-        if self.way == "copies its weights":
-            state = {name: value.cpu() for name, value in self.network.state_dict().items()}
-            answer = torch.func.functional_call(network().eval(), state, (images.cpu(),))
-            return answer.to(images.device)
-        return self.network(images)
-
-
-class Eager(InferenceSession):
-    def build(self, network: Any, example: Any) -> Any:
-        return network
-
-
-@pytest.mark.parametrize("way", ["stays", "moves", "moves and hides its answer", "copies its weights"])
-def test_a_network_that_deserts_the_card_is_caught(device: Xpu, way: str) -> None:
-    """Weights, answer or arithmetic: whatever a network takes away from the card, one of the checks misses it."""
-    session = Eager(bench(lambda: Deserter(way), device=device))
-    session.step()
-    outputs = session.forward(session.inputs[0])
-    checks = [
-        proof.placed(session.network, session.inputs, outputs, "xpu"),
-        named(device.proof(session.step, 1), "arithmetic"),
-    ]
-    failed = {check.name for check in checks if not check.ok}
-    assert (
-        failed
-        == {
-            "stays": set(),
-            "moves": {"device", "arithmetic"},
-            "moves and hides its answer": {"device", "arithmetic"},
-            "copies its weights": {"arithmetic"},
-        }[way]
-    )
 
 
 class InPlace(Stock):
@@ -216,21 +167,6 @@ def test_what_a_model_replaces_for_ipex_is_in_its_build_for_cpus_alone(device: X
         case = dataclasses.replace(case, model=dataclasses.replace(case.model, **replaced))
         plain = network()
         assert (case.tuned(plain) is plain, case.operators == ()) == (alone, alone)
-
-
-def test_torch_checks_no_trace_where_there_is_no_float64(
-    device: Xpu, card: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its check converts the outputs, and raises what it does not catch."""
-    asked = []
-    monkeypatch.setattr(torch.jit, "trace", lambda network, _, **more: asked.append(more) or network)
-    monkeypatch.setattr(torch.jit, "freeze", lambda network: network)
-    session: Any = object.__new__(JitSession)
-    session.bench = bench(network, device=device)
-    for has_fp64 in (False, True):
-        card.properties = fake_xpu.Properties(has_fp64=has_fp64)
-        session.trace(network(), ())
-    assert asked == [{"check_trace": False}, {"check_trace": True}]
 
 
 def test_kernels_that_the_profiler_did_not_record_are_missing_and_not_gone(

@@ -45,3 +45,4 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     assert launch.metrics["peak_memory"] > 0
     assert {"device_time", "reserved_memory"} <= set(launch.metrics)
     assert "the system does not report the clock rate of the xpu device" in launch.notes
+    assert any("memory fragments or leaks" in note for note in launch.notes)

@@ -100,7 +100,7 @@ class Event:
             raise RuntimeError("elapsed_time is not supported by this runtime")
         if not end_event.query():
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        return (end_event.at - self.at) * 1e3
+        return (end_event.at - self.at) * 1e3 * self.card.unit
 
 
 class Stream:
@@ -112,8 +112,6 @@ class Stream:
 
 class FakeXpu:
     """One card, or several that are alike, which can be told to misbehave."""
-
-    event: type[Event] = Event
 
     def __init__(self, count: int = 1) -> None:
         self.clock = Clock()
@@ -128,6 +126,10 @@ class FakeXpu:
         self.waits = True
         """Whether synchronize waits: a device that lies does not."""
         self.without_timing = False
+        self.unit = 1.0
+        """Of the clock behind timing events."""
+        self.fragments = 0
+        """Bytes of its reserve that each operator with arithmetic makes useless."""
         self.lost = False
         self.falls_back: set[str] = set()
         """Operators for which it has no kernel."""
@@ -139,7 +141,7 @@ class FakeXpu:
         return {
             "_has_xpu": True,
             "_XpuDeviceProperties": Properties,
-            "_XpuEventBase": type("_XpuEventBase", (self.event,), {"card": self}),
+            "_XpuEventBase": type("_XpuEventBase", (Event,), {"card": self}),
             "_XpuStreamBase": Stream,
             "_xpu_init": self._init,
             "_xpu_isInBadFork": lambda: False,
@@ -235,7 +237,9 @@ class FakeXpu:
             self._warned = True
             torch.ops.aten._to_cpu([leaf.inner for leaf in leaves if isinstance(leaf, OnCard)])
             self._wait()
-        self.busy(HEAVY if name.removesuffix("_backward") in ARITHMETIC else LIGHT)
+        heavy = name.removesuffix("_backward") in ARITHMETIC
+        self.busy(HEAVY if heavy else LIGHT)
+        self.reserved += self.fragments if heavy else 0
         plain = tree_map(inner_of, (args, kwargs))
         out = func(*plain[0], **plain[1])
         reads = name in ("_local_scalar_dense", "equal") or (name == "copy_" and not isinstance(args[0], OnCard))
@@ -271,14 +275,14 @@ class FakeXpu:
         return made
 
 
-def install(monkeypatch: pytest.MonkeyPatch, count: int = 1, kind: type[FakeXpu] | None = None) -> FakeXpu:
+def install(monkeypatch: pytest.MonkeyPatch, count: int = 1) -> FakeXpu:
     """Puts the card below a `torch.xpu` that is imported afresh, and our clock where samples are timed."""
     import torch._dynamo  # optimizers import it, and it must find the torch.xpu that was built
 
     from ipexperf.bench import lazy, measure
     from ipexperf.bench.modes import _input
 
-    card = (kind or FakeXpu)(count)
+    card = FakeXpu(count)
     for name, value in card.boundary().items():
         monkeypatch.setattr(torch._C, name, value, raising=False)
     for name in [name for name in sys.modules if re.fullmatch(r"torch\.xpu(\..*)?", name)]:

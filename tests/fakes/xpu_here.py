@@ -1,4 +1,4 @@
-"""Puts the fake card into a worker: loaded there with `--perf-load`, it stays for the life of the process."""
+"""Puts the fake card, whose memory fragments, into a worker that loads this file: it stays for the process's life."""
 
 from __future__ import annotations
 
@@ -12,5 +12,7 @@ sys.path.append(str(Path(__file__).parent))
 import fake_card
 import fake_xpu
 
-_MODE = fake_card.Ways(fake_xpu.install(pytest.MonkeyPatch()))
+_CARD = fake_xpu.install(pytest.MonkeyPatch())
+_CARD.fragments = 2**22
+_MODE = fake_card.Ways(_CARD)
 _MODE.__enter__()
