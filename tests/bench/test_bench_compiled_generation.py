@@ -17,7 +17,6 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import TOKENS, failed, generation, named
 
-from ipexperf.bench.modes import _compiled_generation
 from ipexperf.zoo.models import _decoder
 
 SIZE, BATCH = 8, 2
@@ -124,30 +123,6 @@ def test_a_graph_for_each_position_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 def eager(network: Any) -> Any:
     """Compile without inductor, which has no part in what is counted."""
     return torch.compile(network, backend="eager")
-
-
-def test_rows_of_products_are_the_tokens_of_layers() -> None:
-    """In a trace as torch's profiler writes it: of the operators that a linear layer becomes, and of no other."""
-
-    def event(name: str, *dims: list[int]) -> dict[str, Any]:
-        return {"name": name, "args": {"Input Dims": list(dims), "Input type": ["float"] * len(dims)}}
-
-    events = [
-        event("aten::addmm", [48], [2, 64], [64, 48], [], []),
-        {
-            "name": "aten::addmm",
-            "args": {
-                "Input Dims": [[48], [5, 64], [64, 48], [], [], [5, 48]],
-                "Input type": ["float"] * 3 + ["Scalar"] * 2 + ["float"],
-            },
-        },
-        event("aten::mm", [16, 64], [64, 8]),
-        event("mkl::_mkl_linear", [2, 8, 64], [8, 64], [8, 64]),
-        event("aten::_weight_int4pack_mm_for_cpu", [3, 64], [8, 32]),
-        event("aten::bmm", [9, 4, 4], [9, 4, 4]),
-        {"name": "aten::mm"},
-    ]
-    assert _compiled_generation.rows_of_products(events) == [2, 5, 16, 16, 3]
 
 
 @pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])

@@ -63,13 +63,6 @@ def failed(found: list[Check]) -> set[str]:
     return {check.name for check in found if not check.ok}
 
 
-def test_ranks_that_agree_are_proven() -> None:
-    """Two ranks with cores, batches and a process of their own, and the same weights."""
-    proof = session(rank(0), rank(1)).proof()
-    assert failed(proof) == set()
-    assert next(check for check in proof if check.name == "dtype").found == "float32 x7"
-
-
 @pytest.mark.parametrize(
     ("lie", "name"),
     [
@@ -118,11 +111,6 @@ def test_cores_that_no_rank_has_are_told() -> None:
     assert session([], [], cores=4).notes() == []
 
 
-def test_each_rank_has_cores_of_its_own() -> None:
-    """Shares are alike in size and side by side, and a core that is left over is nobody's."""
-    assert [_ranks.share(CORES, number, 2) for number in range(2)] == [[0, 1], [2, 3]]
-
-
 @dataclass
 class Ended:
     """A process that was killed by SIGBUS."""
@@ -144,19 +132,6 @@ def lines() -> Iterator[tuple[_ranks.Ranks, list[Connection]]]:
     for pair in pairs:
         for line in pair:
             line.close()
-
-
-def test_replies_come_in_the_order_of_the_ranks(lines: tuple[_ranks.Ranks, list[Connection]]) -> None:
-    """Whoever answers first; progress on the way is passed on and is no reply."""
-    ranks, (one, two) = lines
-    heard: list[str] = []
-    ranks._say = heard.append
-    two.send(("reply", 2))
-    one.send(("say", "half way"))
-    one.send(("reply", 1))
-    assert ranks.ask("something", count=3) == [1, 2]
-    assert heard == ["half way"]
-    assert one.recv() == two.recv() == ("something", {"count": 3})
 
 
 def test_ranks_that_do_not_meet_in_time_are_an_error(lines: tuple[_ranks.Ranks, list[Connection]]) -> None:

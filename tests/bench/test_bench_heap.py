@@ -68,15 +68,6 @@ def test_what_a_step_frees_is_there_for_the_next_one() -> None:
     assert float(told["given_back"]) > 0.9 * BLOCK
 
 
-@needs_glibc
-def test_a_plain_heap_takes_each_page_anew_and_says_so() -> None:
-    """What workers are protected from: if glibc stopped doing it, the variables could go."""
-    told = steps(heap.PLAIN)
-    assert float(told["faults"]) > 0.9 * BLOCK / os.sysconf("SC_PAGESIZE")
-    assert "page faults per step: the kernel took" in str(told["note"])
-    assert float(told["given_back"]) < 0.1 * BLOCK
-
-
 @pytest.mark.parametrize(
     ("shell", "keeps"),
     [

@@ -75,14 +75,6 @@ def test_what_was_loaded_keeps_its_proofs_and_its_accuracy() -> None:
     assert session.items(16) == 1
 
 
-def test_a_start_that_froze_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Traced and not frozen is another graph than the label says."""
-    monkeypatch.setattr(torch.jit, "freeze", lambda traced: traced)
-    session = opened(Counted())
-    session.sample(wait, 1, 1)
-    assert [check.name for check in session.proof() if not check.ok] == ["jit"]
-
-
 def test_a_start_that_imports_much_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another stack may have imported the same before its start: then the two starts are not the same work."""
     for number in range(load.MODULES + 1):

@@ -12,7 +12,7 @@ import pytest
 
 from ipexperf.bench import measure
 from ipexperf.bench import outcome as outcomes
-from ipexperf.bench.machine import control_groups, facts, kernel_files
+from ipexperf.bench.machine import control_groups, kernel_files
 from ipexperf.bench.outcome import outcome_of
 from ipexperf.bench.process import environment
 from ipexperf.bench.threads import Accounts, Threads
@@ -284,10 +284,3 @@ def test_software_is_no_part_of_the_machine_key(monkeypatch: pytest.MonkeyPatch)
     assert after["software"] != before["software"]
     assert after["variables"]["OMP_NUM_THREADS"] == "77"
     assert after["machine_key"] == before["machine_key"]
-
-
-def test_missing_packages_are_named_with_the_interpreter() -> None:
-    """The sentence names each package that is missing, and the interpreter that misses it."""
-    told = facts.Facts("/py", {"torch": "2.8.0", "torchvision": None})
-    assert told.missing("torch") is None
-    assert told.missing("torch", "torchvision", "other") == "torchvision and other not installed in /py"

@@ -23,9 +23,7 @@ from ipexperf.errors import AbsentError, UsageError, WorkerError
 
 torch = pytest.importorskip("torch")
 
-from torch.fx.experimental import optimization
 
-from ipexperf.bench.api import tensors
 from ipexperf.bench.networks import (
     flaws,
     own_build,
@@ -265,20 +263,6 @@ def test_a_network_that_allows_fewer_bits_is_not_in_fp32() -> None:
         assert failed(workbench.mode.open(workbench).proof()) == {"float32"}
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-@pytest.mark.parametrize("name", ["normed", "normed_mapping"])
-def test_torch_fx_follows_a_network_through_whatever_lies_around_it(name: str) -> None:
-    """IPEX folds norms by it, and leaves all of them where it cannot."""
-    network, inputs = own_build.network(target(name)).eval(), own_build.inputs(target(name), 4)
-    folded = optimization.fuse(network)
-    kinds = {type(module) for module in folded.modules()}
-    assert torch.nn.Conv2d in kinds
-    assert torch.nn.BatchNorm2d not in kinds
-    with torch.no_grad():
-        found, expected = tensors(folded(*inputs)), tensors(network(*inputs))
-    for mine, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
 
 
 def test_a_network_that_answers_in_a_tensor_is_left_alone() -> None:
