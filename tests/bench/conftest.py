@@ -29,6 +29,17 @@ def _one_thread() -> None:
         torch.set_num_threads(1)
 
 
+@pytest.fixture
+def compiler() -> Iterator[None]:
+    """Nothing is compiled yet, and what a test configures of torch's compiler is forgotten."""
+    import torch._inductor.config
+
+    torch._dynamo.reset()
+    with torch._inductor.config.patch(freezing=False, fallback_random=False):
+        yield
+    torch._dynamo.reset()
+
+
 @pytest.fixture(scope="module")
 def quantisers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Quantiser]]:
     """Start a worker that quantises networks with a stack and runs them. It imports torch."""

@@ -18,15 +18,20 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ipexperf.result import Check
 
 torch = pytest.importorskip("torch")
 
+from bench_cases import bench, failed, flat
+
 needs_compiler = pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
-QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-"""Torch's compiler uses what torch and Python have deprecated."""
+pytestmark = [
+    pytest.mark.usefixtures("compiler"),
+    # Torch's compiler uses what torch and Python have deprecated.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+]
 
 
 class Whole(torch.nn.Module):  # type: ignore[misc]
@@ -35,7 +40,6 @@ class Whole(torch.nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.inner = torch.nn.Linear(4, 4)
-        self.calls = 0
 
     def forward(self, images: Any) -> Any:
         return self.inner(images)
@@ -54,32 +58,6 @@ class Branches(Whole):
         return self.inner(result) if result.sum() > 0 else result
 
 
-class Refuses(Whole):
-    def __init__(self) -> None:
-        super().__init__()
-        self.forward = torch._dynamo.disable(self.forward)
-
-    def forward(self, images: Any) -> Any:
-        return self.inner(images)
-
-
-class Counts(Whole):
-    def forward(self, images: Any) -> Any:
-        self.calls += 1
-        return self.inner(images) * self.calls
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    """Nothing is compiled yet, and what a test configures is forgotten."""
-    import torch._inductor.config
-
-    torch._dynamo.reset()
-    with torch._inductor.config.patch(freezing=False):
-        yield
-    torch._dynamo.reset()
-
-
 def looked_at(network: Any, calls: int = 2) -> dict[str, Check]:
     """What is said of a network that torch.compile has: without inductor, which has no part in what is counted."""
     images, before = torch.ones(2, 4), Tally.read()
@@ -92,20 +70,14 @@ def looked_at(network: Any, calls: int = 2) -> dict[str, Check]:
     return {check.name: check for check in compilation.whole(after.since(before), Tally.read().since(after))}
 
 
-def failed(checks: dict[str, Check]) -> set[str]:
-    return {name for name, check in checks.items() if not check.ok}
-
-
-@QUIET
 def test_a_whole_network_is_one_graph_and_stays_it() -> None:
     """One graph, no break, nothing compiled after the first call, and no way back to eager."""
     checks = looked_at(Whole())
-    assert failed(checks) == set(), checks
+    assert failed(checks.values()) == set(), checks
     assert checks["graphs"].found == "1 graphs in 1 frames, 0 graph breaks"
     assert list(checks) == ["graphs", "recompilation", "eager_fallback"]
 
 
-@QUIET
 @pytest.mark.parametrize("liar", [Prints, Branches])
 def test_a_network_that_breaks_its_graph_is_caught(liar: type[Whole]) -> None:
     """A print is told with its reason; a branch on a value is no break for dynamo, and shows in the frames."""
@@ -114,7 +86,6 @@ def test_a_network_that_breaks_its_graph_is_caught(liar: type[Whole]) -> None:
     assert (": " in found.found) == ("0 graph breaks" not in found.found)
 
 
-@QUIET
 def test_a_frame_without_a_tensor_is_no_part_of_the_network() -> None:
     """Such as a hook that Python calls when a compiler is started. Dynamo looks at it, and leaves it."""
     before = Tally.read()
@@ -124,29 +95,12 @@ def test_a_frame_without_a_tensor_is_no_part_of_the_network() -> None:
     assert (first.graphs, first.frames, first.attempts) == (1, 1, 2)
 
 
-@QUIET
-def test_a_network_that_is_not_compiled_at_all_is_caught() -> None:
-    """Where dynamo was told to keep away there is no graph."""
-    found = looked_at(Refuses())["graphs"]
-    assert (found.ok, found.found.split(" in ")[0]) == (False, "0 graphs")
-
-
-@QUIET
-def test_a_network_that_is_compiled_again_is_caught() -> None:
-    """One that changes with every call is compiled for each: the sampled steps would have been compiling."""
-    checks = looked_at(Counts())
-    assert failed(checks) == {"recompilation"}
-    assert int(checks["recompilation"].found.split()[0]) > 0
-
-
-@QUIET
 def test_a_way_back_to_eager_is_caught() -> None:
     """Where errors of the compiler are suppressed nobody knows what ran."""
     with torch._dynamo.config.patch(suppress_errors=True):
-        assert failed(looked_at(Whole())) == {"eager_fallback"}
+        assert failed(looked_at(Whole()).values()) == {"eager_fallback"}
 
 
-@QUIET
 def test_a_step_must_be_one_stretch_of_compiled_code() -> None:
     """Eager arithmetic has no stretch, what is done beside it lies outside, and two are a broken graph."""
     network, images = Whole(), torch.ones(2, 4)
@@ -171,7 +125,6 @@ def test_a_step_must_be_one_stretch_of_compiled_code() -> None:
     assert [name for name, check in told.items() if check.ok] == ["compiled"]
 
 
-@QUIET
 def test_looking_where_arithmetic_runs_leaves_compiled_code_alone() -> None:
     """Below a dispatch mode Dynamo gives up a network's code for good, so the look runs the network itself."""
     network, images = Whole(), torch.ones(2, 4)
@@ -229,7 +182,6 @@ def test_weights_that_are_given_to_the_code_are_not_frozen() -> None:
     assert not compilation.frozen(FROZEN, 1, wanted=False).ok
 
 
-@QUIET
 def test_the_backend_tells_whether_it_was_to_time_kernels() -> None:
     """As with `max_autotune=on`."""
     assert compilation.autotuned(torch.compile(Whole(), mode="max-autotune-no-cudagraphs")).ok
@@ -298,30 +250,22 @@ def test_frozen_weights_of_another_dtype_or_layout_are_caught() -> None:
     assert not proof.layout_of_kernels(turned, channels_last=True)[0].ok
 
 
-def tiny() -> Any:
-    """Without a bias inductor has no kernel of its own to write: nothing waits for the C++ compiler."""
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10, bias=False))
-
-
 def opened(monkeypatch: pytest.MonkeyPatch, compile_it: Callable[[Any], Any] | None = None) -> Any:
     """A session of the mode on stock PyTorch, or on a stack that compiles in another way."""
-    from bench_cases import bench
-
     stack = registry.stacks.get("stock")
     if compile_it:
         monkeypatch.setattr(stack, "compiled", lambda network, *_: compile_it(network), raising=False)
-    workbench = bench(tiny, "infer_compile", registry.devices.get("cpu"))
+    workbench = bench(flat, "infer_compile", registry.devices.get("cpu"))
     return workbench.mode.open(workbench)
 
 
-@QUIET
 @needs_compiler
 def test_a_compiled_case_keeps_its_proofs_and_its_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inductor and its freezing, on a real case: everything that the page promises is checked and holds."""
     session = opened(monkeypatch)
     session.sample(lambda: None, 2, 2)
     proven = {check.name: check for check in session.proof()}
-    assert failed(proven) == set()
+    assert failed(proven.values()) == set()
     promised = {"dtype", "graphs", "recompilation", "eager_fallback", "inductor", "compiled_step", "freezing", "stack"}
     assert promised <= set(proven)
     assert all(check.ok for check in session.accuracy()[1])
@@ -331,23 +275,20 @@ def test_a_compiled_case_keeps_its_proofs_and_its_accuracy(monkeypatch: pytest.M
     session.close()
 
 
-@QUIET
 @needs_compiler
 def test_freezing_that_torch_ignores_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given as an option of torch.compile, freezing is taken and does nothing: the weights stay inputs of the code."""
     session = opened(monkeypatch, lambda network: torch.compile(network, options={"freezing": True}))
     proven = {check.name: check for check in session.proof()}
-    assert failed(proven) == {"freezing"}
+    assert failed(proven.values()) == {"freezing"}
     assert proven["freezing"].found == "code called with 2 tensors"
 
 
-@QUIET
 @needs_compiler
 def test_a_session_that_never_compiled_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The network as it was, under the label of the mode: graphs, code and compiled steps are all missing."""
     session = opened(monkeypatch, lambda network: network)
-    found = {check.name for check in session.proof() if not check.ok}
-    assert found == {"graphs", "inductor", "compiled_step", "freezing"}
+    assert failed(session.proof()) == {"graphs", "inductor", "compiled_step", "freezing"}
 
 
 def test_without_a_compiler_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

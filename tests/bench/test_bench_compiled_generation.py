@@ -30,14 +30,12 @@ needs_compiler = pytest.mark.skipif(not facts.gather().compiler, reason="needs a
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Any:
-    """Nothing is compiled yet, and what a test configures is forgotten."""
+def _one_process(compiler: None) -> Any:
+    """Compiles in this process."""
     import torch._inductor.config
 
-    torch._dynamo.reset()
-    with torch._inductor.config.patch(freezing=False, compile_threads=1):
+    with torch._inductor.config.patch(compile_threads=1):
         yield
-    torch._dynamo.reset()
 
 
 def session(mode: str, dtype: str, **knobs: str) -> Any:

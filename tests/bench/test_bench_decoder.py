@@ -72,7 +72,8 @@ def session(mode: str, dtype: str, shape: _decoder.Shape = LLAMA, **knobs: str) 
 @pytest.mark.parametrize(("dtype", "shape"), [("fp32", LLAMA), ("fp32", QWEN), ("bf16", LLAMA)])
 def test_a_decoder_is_proven_and_true_to_its_float64_outputs(mode: str, dtype: str, shape: _decoder.Shape) -> None:
     opened = session(mode, dtype, shape)
-    opened.step()
+    for _ in range(3 * SIZE):  # whatever was read before changes nothing
+        opened.step()
     assert failed(opened.proof()) == set()
     metrics, checks = opened.accuracy()
     assert failed(checks) == set()

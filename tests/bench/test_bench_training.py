@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_cases import failed, named
 
 from ipexperf.bench import optimizers
 from ipexperf.bench.api import Settings, Workbench
@@ -19,7 +20,6 @@ from ipexperf.bench.modes.train import Ledger, TrainSession
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
-from ipexperf.result import Check
 from ipexperf.zoo.datasets.digits import Digits
 
 pytestmark = [
@@ -56,14 +56,6 @@ def sampled(session: TrainSession, steps: int = 4) -> TrainSession:
     return session
 
 
-def failed(checks: list[Check]) -> set[str]:
-    return {check.name for check in checks if not check.ok}
-
-
-def found(name: str, checks: list[Check]) -> str:
-    return next(check.found for check in checks if check.name == name)
-
-
 @pytest.mark.parametrize("name", STOCK)
 def test_each_optimizer_learns_and_is_proven(name: str) -> None:
     """Every optimizer of stock PyTorch keeps all proofs, learns the digits, and follows the curve of stock fp32."""
@@ -89,7 +81,7 @@ def test_accumulated_batches_are_one_step() -> None:
     assert session.items(16) == 48
     proof = session.proof()
     assert failed(proof) == set()
-    assert found("steps", proof) == "4 updates over 12 batches, 3 of 3 more moved the weights"
+    assert named(proof, "steps").found == "4 updates over 12 batches, 3 of 3 more moved the weights"
     assert failed(session.accuracy()[1]) == set()
 
 
@@ -274,8 +266,8 @@ def test_a_step_that_the_gradient_scaler_skipped_is_caught() -> None:
     scaled_steps(parts, [1.0, math.inf, 1.0])
     checks = parts[-1].proof(3, 3)
     assert failed(checks) == {"steps"}
-    assert found("steps", checks).startswith("2 updates over 3 batches")
-    assert found("loss_scale", checks) == "4"
+    assert named(checks, "steps").found.startswith("2 updates over 3 batches")
+    assert named(checks, "loss_scale").found == "4"
     assert parts[-1].skipped(12) == [1]
 
 
