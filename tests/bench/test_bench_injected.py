@@ -123,14 +123,6 @@ def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: 
             {losses.UNFOLDED},
         ),
         (
-            "plain",
-            "level O0",
-            ["no packed convolution is left", "+2 aten::batch_norm a step (0 -> 2)"],
-            {losses.UNPACKED, losses.UNFOLDED},
-        ),
-        ("plain", "channels_last off", ["reorder: +"], set()),
-        ("jit", "not frozen", ["graph no longer frozen: "], {losses.UNFROZEN, losses.UNFUSED}),
-        (
             "jit",
             "fusion off",
             ["relu no longer fused: 2 relu alone (2 -> 0 fused)", "fused eltwise_relu -> none in 2 of 2 calls"],

@@ -112,7 +112,6 @@ def test_what_its_training_takes_of_memory_is_known() -> None:
         ("ragged", "its training_batch() returned (a tensor of shape (16, 3, 8, 8), a tensor of shape (8,)): expected"),
         ("lone", "its training_batch() returned a tensor of shape (16, 3, 8, 8): expected inputs and targets"),
         ("bare", "mytraining.bare has no parameters: a stack has nothing to optimise and training has nothing to"),
-        ("still", "its training_loss does not depend on any weight of the network that is trained"),
     ],
 )
 def test_what_cannot_be_learned_from_is_one_sentence(name: str, told: str) -> None:

@@ -1,14 +1,16 @@
-"""The last layer alone: fitted to examples, and nothing else is touched."""
+"""The last layer alone: fitted to examples, and nothing else is touched. And weights for another size."""
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_cases import bench, network
+from bench_cases import SIZE, bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Split
+from ipexperf.bench.api import Split, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.evidence import accuracy
 from ipexperf.zoo.models import _probe
@@ -50,3 +52,30 @@ def test_batch_norm_takes_the_statistics_of_the_examples(made: tuple[Any, Split,
     assert torch.allclose(fitted[1].running_mean, seen.mean((0, 2, 3)), atol=1e-5)
     assert fitted[1].momentum == 0.1
     assert score(case, split, fitted) > 0.8
+
+
+def of_any_size() -> Any:
+    """One that takes images of any size."""
+    nn = torch.nn
+    layers = (nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten())
+    return nn.Sequential(*layers, nn.Linear(8 * 16, 10))
+
+
+def test_weights_for_another_size_are_trained_at_the_models_own(tmp_path: Path) -> None:
+    """Then they are fitted to the size of the case; at its own size there is nothing to fit."""
+    seen: list[tuple[str, int, int]] = []
+
+    def told(name: str) -> Any:
+        def do(made: Workbench, split: Split, built: Any) -> None:
+            seen.append((name, made.case.size, split.train.inputs[0].shape[-1]))
+            _probe.fit_anew(made, split, built)
+
+        return do
+
+    plain = bench(of_any_size, "train", registry.devices.get("cpu"))
+    declared = {"trained": True, "recipe": told("recipe"), "resized": told("resized")}
+    plain = dataclasses.replace(plain, model=dataclasses.replace(plain.model, **declared))
+    weights.train(plain, str(tmp_path / "small.pt"))
+    assert seen == [("recipe", SIZE, SIZE)]
+    weights.train(plain.at(2 * SIZE), str(tmp_path / "large.pt"))
+    assert seen[1:] == [("recipe", SIZE, SIZE), ("resized", 2 * SIZE, 2 * SIZE)]

@@ -292,12 +292,13 @@ def test_a_full_memory_says_nothing_of_the_file(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path) -> None:
-    """Other data, another version of the model or a longer training make another checkpoint; the same make the same."""
+    """Other data, another size or version of the model, or a longer training, make another checkpoint."""
     model = registry.models.get("resnet18")
     data = tmp_path / "data.bin"
     data.write_bytes(b"one")
     first = weights.address(model, "digits", str(data), 8)
     assert weights.address(model, "digits", str(data), 8) == first
+    assert weights.address(model, "digits", str(data), 16) != first
     assert weights.address(dataclasses.replace(model, version=2), "digits", str(data), 8) != first
     assert weights.address(dataclasses.replace(model, recipe_steps=67), "digits", str(data), 8) != first
     assert weights.address(dataclasses.replace(model, settles=2), "digits", str(data), 8) != first

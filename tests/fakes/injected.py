@@ -151,16 +151,11 @@ def of_ipex() -> dict[str, Any]:
     found = {
         "plain": told(opened("ipex")),
         "jit": told(opened("ipex", "infer_jit")),
-        "not frozen": told(spoilt("ipex", unfrozen(), "jit")),
         "weights_prepack off": told(opened("ipex", weights_prepack="off")),
-        "level O0": told(opened("ipex", level="O0")),
         "conv_bn_folding off": told(opened("ipex", conv_bn_folding="off")),
     }
-    ipex.enable_onednn_fusion(enabled=False)
-    found["fusion off"] = told(spoilt("ipex", nullcontext(), "graph_fusion"))
-    ipex.enable_onednn_fusion(enabled=True)
-    # Last, for it is of the whole process.
-    return {**found, "channels_last off": told(opened("ipex", channels_last="off"))}
+    ipex.enable_onednn_fusion(enabled=False)  # last, for it is of the whole process
+    return {**found, "fusion off": told(spoilt("ipex", nullcontext(), "graph_fusion"))}
 
 
 def main() -> None:

@@ -48,10 +48,6 @@ def frozen() -> Any:
     return network
 
 
-def still() -> Any:
-    return Net().requires_grad_(False)
-
-
 def bare() -> Any:
     return nn.Sequential(nn.Flatten(), nn.ReLU())
 
