@@ -142,21 +142,6 @@ def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[...
     assert not found.invalid
 
 
-def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]) -> None:
-    """The second try counts, contended or not. The first launch that counts has the accuracy."""
-    rounds = launched(BUSY, "", BUSY, BUSY)
-    found = measured(make(), launches=2, together=rounds)
-    assert requests(rounds) == [(0, True, False), (1, True, False), (2, False, False), (3, False, False)]
-    assert [(x.index, x.outcome, bool(x.contended)) for x in found.launches] == [
-        (0, "contended", True),
-        (1, "ok", False),
-        (2, "contended", True),
-        (3, "ok", True),
-    ]
-    assert found.failure == ""
-    assert found.contended == f"machine contended: {BUSY}"
-
-
 def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Callable[..., Conductor]) -> None:
     """Whichever they were, and the notes are not doubled."""
     rounds = launched(BUSY, BUSY, "", "", "")
@@ -202,27 +187,6 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     assert found.never_began == "the budget (--perf-budget) was spent already"
 
 
-def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
-    """Its cases have the reason. A group that never began has no measurement."""
-    run = of(make(), FP32, BF16, launches=2, together=beside())
-    next(run.play())
-    found = run.measurements("somebody stopped it")
-    assert {one: (len(told.launches), told.cut) for one, told in found.items()} == {
-        FP32: (1, "somebody stopped it"),
-        BF16: (1, "somebody stopped it"),
-    }
-    assert len(run.rounds) == 1
-    never = of(make(), FP32)
-    assert never.measurements("somebody stopped it") == {}
-
-
-def test_what_is_there_is_told_after_each_round_but_the_last(make: Callable[..., Conductor]) -> None:
-    """The last one is recorded with the end of its group."""
-    run = of(make(), FP32, BF16, launches=3, together=beside())
-    assert [len(run.rounds) for _ in run.play()] == [1, 2]
-    assert [one.number for one in run.rounds] == [1, 2, 3]
-
-
 def beside(
     ends: Callable[[Arm, int], str] = lambda *_: "", environment: Mapping[str, Any] | None = None, **metrics: float
 ) -> ScriptedRounds:
@@ -249,32 +213,6 @@ def company(rounds: ScriptedRounds) -> list[list[tuple[str, str]]]:
 
 REFERENCE, TWIN = ("the reference", "fp32"), ("the twin", "fp32")
 OWN = [("", "fp32"), ("", "bf16"), ("", "fp16")]
-
-
-def test_the_cases_of_a_group_take_turns_and_are_recorded_as_one_round(make: Callable[..., Conductor]) -> None:
-    """Launch k of each is its worker in round k. Each two of them have a ratio."""
-    rounds = beside()
-    run = of(make(), BF16, FP32, FP16, launches=2, together=rounds)
-    finish(run)
-    assert [sorted(one) for one in company(rounds)] == [sorted(OWN)] * 2
-    assert [[x.index for x in found.launches] for found in run.measurements().values()] == [[0, 1]] * 3
-    assert [(one.number, one.schedule, one.turns, len(one.seats)) for one in run.rounds] == [
-        (1, "together", 2, 3),
-        (2, "together", 2, 3),
-    ]
-    assert {seat.launch for seat in run.rounds[1].seats} == {1}
-    assert judge.logs(run.rounds, FP32, FP16) == [0.0, 0.0]
-
-
-def test_a_twin_sits_beside_the_reference_and_has_no_launch(make: Callable[..., Conductor]) -> None:
-    """It shows how far equal arms differ. Its numbers belong to no measurement."""
-    rounds = beside()
-    run = of(make(), BF16, FP32, twin=True, together=rounds)
-    finish(run)
-    assert company(rounds) == [[("", "fp32"), TWIN, ("", "bf16")]]
-    assert [(seat.role, seat.launch) for seat in run.rounds[0].seats] == [("case", 0), ("twin", None), ("case", 0)]
-    assert all(len(found.launches) == 1 for found in run.measurements().values())
-    assert judge.twin_logs(run.rounds, FP32) == [0.0]
 
 
 def test_only_contended_launches_are_repeated(make: Callable[..., Conductor]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,19 +10,16 @@ from typing import Any
 import pytest
 from compare_play import (
     BUSY,
-    CASE,
     NOW,
     QUICK,
     A,
     Arm,
     B,
     ScriptedRounds,
-    case,
     chance,
     failed,
     finish,
     pair,
-    quick,
     scripted,
     side,
     slower,
@@ -31,7 +27,6 @@ from compare_play import (
 )
 from free_machine import Budget
 
-from ipexperf.bench import loading
 from ipexperf.compare import sequence, walk
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.sequence import Comparison, Contest, Why
@@ -149,16 +144,6 @@ def test_an_arm_whose_proof_fails_ends_the_pairs(wrong: str) -> None:
     assert found.decision.outcome == "inconclusive"
 
 
-def test_an_arm_that_fails_ends_the_pairs() -> None:
-    """The earlier pairs are there, without a decision."""
-    died = WorkerError("crashed", "arm b: killed by SIGSEGV")
-    found = measure(together=scripted(iter([pair(1.0, 1.0), failed(died)])))
-    assert found.failure is not None
-    assert (len(found.pairs), found.failure.error, found.failure.arm) == (1, died, B)
-    assert (found.stop.why, found.stop.text) == (Why.FAILED, "an arm failed")
-    assert (found.decision.outcome, found.cut) == ("inconclusive", False)
-
-
 def test_a_driver_that_ends_the_process_for_memory_is_recognised() -> None:
     """By the log, as for a single launch. On the CPU the log does not count."""
     words = "level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)"
@@ -248,17 +233,6 @@ def test_more_comparisons_than_may_take_turns_have_rounds_of_their_own() -> None
     assert [one.decision.outcome for one in found] == ["regressed"] * 5
 
 
-def test_an_interrupted_contest_has_its_rounds() -> None:
-    """The judge takes its last look, and the comparison says that it was interrupted."""
-    found = Comparison(A, B, POLICY)
-    playing = contest(found, together=scripted(slower(0.5))).play()
-    next(playing)
-    next(playing)
-    assert (len(found.pairs), found.decision.pairs, found.decision.outcome) == (2, 2, "inconclusive")
-    assert (found.stop.why, found.stop.text) == (Why.INTERRUPTED, "interrupted after 2 pairs")
-    assert found.cut
-
-
 def test_progress_says_how_many_pairs_there_are() -> None:
     """From the third on with the estimate so far, and the time that they may take at most."""
     said: list[str] = []
@@ -275,16 +249,3 @@ def test_each_launch_has_the_fingerprint_of_the_other_arm() -> None:
     launches, environment = sequence.measured(measure(together=scripted(itertools.repeat(pair(a, b)))))
     assert [(one.against, one.fingerprint) for one in launches] == [({"digest": "a"}, {"digest": "b"})] * 4
     assert environment == {"software": {}}
-
-
-@pytest.mark.process
-def test_real_arms_are_compared_to_the_end(fake: str) -> None:
-    """With real workers, fresh in each round. Proof and accuracy are checked in the first one only."""
-    loading.load((fake,))
-    arms = [Arm(case(dtype=dtype), quick(fake), name) for dtype, name in (("fp32", "arm a"), ("bf16", "arm b"))]
-    found = measure(PairPolicy(max_pairs=2), a=arms[0], b=arms[1])
-    assert [(one.b.launch.index, bool(one.b.launch.proof)) for one in found.pairs] == [(0, True), (1, False)]
-    assert [bool(one.b.launch.accuracy) for one in found.pairs] == [True, False]
-    assert all(math.isfinite(value) for value in found.log_ratios)
-    assert found.differences[:1] == ["dtype: fp32 -> bf16"]
-    assert found.b.case == replace(CASE, dtype="bf16")

@@ -24,7 +24,6 @@ from ipexperf.compare.round import Effort, Round
 from ipexperf.compare.together import LEAST
 from ipexperf.conduct import gate
 from ipexperf.conduct.watch import MachineLoad
-from ipexperf.errors import WorkerError
 from ipexperf.result import Sample
 
 pytestmark = pytest.mark.process
@@ -163,24 +162,6 @@ def test_a_time_of_zero_gives_no_ratio_and_a_note(monkeypatch: pytest.MonkeyPatc
     assert math.isnan(found.log_ratio(0, 1))
     assert "a turn has no valid time" in found.sides[1].launch.notes
     assert found.sides[0].launch.notes == ()
-
-
-def test_an_arm_that_fails_in_a_turn_leaves_the_turns_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own turns do not count. The others have all of theirs."""
-
-    def dies(turn: int) -> float:
-        if turn == 2:
-            raise WorkerError("crashed", "killed by SIGSEGV")
-        return 1.0
-
-    arms = scripted(monkeypatch, lambda _: 1.0, dies, lambda _: 2.0)
-    found = rounds_of(3, FOUR)
-    assert [side.launch.outcome for side in found.sides] == ["ok", "crashed", "ok"]
-    assert found.sides[1].error is not None
-    assert (found.sides[1].error.reason, found.sides[1].times) == ("arm 1: killed by SIGSEGV", ())
-    assert [len(side.times[0]) for side in (found.sides[0], found.sides[2])] == [4, 4]
-    assert found.log_ratio(0, 2) == pytest.approx(math.log(2))
-    assert arms[1].taken == 2
 
 
 @pytest.fixture

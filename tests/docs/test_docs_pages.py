@@ -21,7 +21,7 @@ from ipexperf.commands import command_line
 from ipexperf.dossier.page import Dossier
 from ipexperf.history.changed import Changed
 from ipexperf.judge.bisection import BisectionRecord
-from ipexperf.plan import options
+from ipexperf.plan import knobs, options
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
@@ -208,6 +208,11 @@ def test_a_path_is_written_after_an_equals_sign(page: Path) -> None:
     found = re.findall(rf"(?:{'|'.join(PATHS)}) [^\s`|]+", page.read_text().replace(why, ""))
     assert found == []
     assert (why in page.read_text()) == (page.name == "options.md")
+
+
+def test_every_knob_is_on_its_page_and_no_other() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "reference" / "knobs.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(knobs.everyone())
 
 
 def test_every_subcommand_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import io
 import json
 import venv
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -19,26 +19,21 @@ def a_wheel(
     version: str,
     files: Mapping[str, str | bytes],
     requires: tuple[str, ...] = (),
-    *,
-    tags: Sequence[str] = ("py2-none-any", "py3-none-any"),
-    build: str = "",
-    tag: str = "py2.py3-none-any",
 ) -> Path:
     """A wheel of these files. Those that begin with `#!` or end with `.so` are executable."""
     stem = f"{name}-{version}"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {one}\n" for one in requires) + "\nA description.\nName: not-me\n"
-    fields = ["Wheel-Version: 1.0", "Generator: tests", "Root-Is-Purelib: true", *(f"Tag: {one}" for one in tags)]
     about = {
         f"{stem}.dist-info/METADATA": metadata,
-        f"{stem}.dist-info/WHEEL": "\n".join(fields + ([f"Build: {build}"] if build else [])) + "\n",
+        f"{stem}.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     whole = {path: _bytes(content) for path, content in {**files, **about}.items()}
     record = io.StringIO()
     rows = [(path, _digest(content), len(content)) for path, content in whole.items()]
     csv.writer(record).writerows([*rows, (f"{stem}.dist-info/RECORD", "", "")])
     whole[f"{stem}.dist-info/RECORD"] = record.getvalue().encode()
-    path = folder / f"{stem}-{f'{build}-' if build else ''}{tag}.whl"
+    path = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for inside, content in whole.items():
             entry = zipfile.ZipInfo(inside)

@@ -13,10 +13,6 @@ from ipexperf.errors import LockError
 FLAGS = frozenset({"avx2", "fma"})
 
 
-def test_there_is_one_for_ipex_and_one_for_stock() -> None:
-    assert shipped.names() == ("ipex", "stock")
-
-
 @pytest.mark.parametrize("name", shipped.names())
 def test_a_lock_holds_what_its_stack_needs(name: str) -> None:
     """A case of the stack can run in it; packages come from an index, whatever build that has."""

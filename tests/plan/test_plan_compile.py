@@ -63,10 +63,6 @@ def test_export_is_stock_pytorchs_on_the_cpu() -> None:
         plan(mode=("infer_export",), device=("cuda",))
 
 
-def test_a_cold_start_is_planned_on_both_stacks() -> None:
-    assert ids(plan(mode=("load",))) == ["resnet18-cpu-fp32-load-ipex", "resnet18-cpu-fp32-load-stock"]
-
-
 @pytest.mark.parametrize(
     ("mode", "knobs", "reason"),
     [

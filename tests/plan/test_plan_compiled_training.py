@@ -45,8 +45,6 @@ def test_it_shares_the_rounds_of_eager_training_which_is_the_reference() -> None
     ("wishes", "sentence"),
     [
         ({"compiler": ""}, "torch.compile needs a C++ compiler"),
-        ({"dtype": ("int8",)}, "int8 is for inference"),
-        ({"dtype": ("fp16",)}, "fp16 training on a CPU skips every step of its gradient scaler"),
         (
             {"stack": ("stock",), "knobs": (("freezing", "on"),)},
             "training changes the weights, so they are no constants",

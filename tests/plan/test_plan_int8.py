@@ -98,7 +98,6 @@ def test_compiled_int8_without_its_tools_says_what_to_install() -> None:
         ({"knobs": (("quantisation", "half"),)}, "quantisation: expected one of static, dynamic, got 'half'"),
         ({"device": ("xpu",), "stack": ("ipex",), "accelerators": {"xpu": ""}}, "quantize_jit, which is not supported"),
         ({"mode": ("other",)}, "int8 is built for infer, infer_compile, infer_jit"),
-        ({"mode": ("train",)}, "int8 is for inference: there is no int8 training"),
     ],
 )
 def test_what_int8_cannot_do_is_refused_with_the_reason(wishes: dict[str, Any], sentence: str) -> None:

@@ -122,10 +122,6 @@ def test_ablation_leaves_the_plain_case_of_a_stack_without_the_knob() -> None:
             {"mode": ("train",), "knobs": (("optimizer", "adamw"), ("fuse_update_step", "off"))},
             "the knob fuse_update_step would change nothing: IPEX fuses no adamw on cpu",
         ),
-        (
-            {"knobs": (("level", "O0"), ("auto_kernel_selection", "on"))},
-            "kernels of packed layers, and with level=O0 there are none",
-        ),
         ({"stack": ("stock",), "knobs": (("level", "O1"),)}, "neither infer_jit nor stock has a knob level"),
     ],
 )

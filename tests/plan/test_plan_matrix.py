@@ -128,13 +128,6 @@ def test_an_emulated_dtype_is_measured_where_it_is_asked_for() -> None:
     assert any("-bf16-" in name for name in ids(matrix.make(Options(), facts(flags=frozenset()))))
 
 
-def test_the_launches_that_were_asked_for_beat_the_presets() -> None:
-    """--perf-launches and --perf-batch reach every case."""
-    plan = matrix.make(Options(launches=7, batch=3), facts())
-    assert plan.launches == 7
-    assert {case.batch for case in plan.cases} == {3}
-
-
 def test_all_means_every_name_of_the_axis() -> None:
     """`all` takes every dtype there is: those that cannot run are left out, and nothing is refused."""
     plan = matrix.make(Options(dtype=("all",), mode=("train",), stack=("stock",)), facts())
@@ -143,13 +136,6 @@ def test_all_means_every_name_of_the_axis() -> None:
         "fp16 training on a CPU skips every step of its gradient scaler: use bf16",
         "int8 is for inference: there is no int8 training",
     }
-
-
-def test_all_models() -> None:
-    """`--model all` plans every registered model, or says what it lacks here."""
-    plan = matrix.make(Options(model=("all",)), facts())
-    planned = {case.model for case in plan.cases} | {left.cell.model for left in plan.left_out}
-    assert planned == set(registry.models.names())
 
 
 @pytest.mark.parametrize(
@@ -188,27 +174,6 @@ def test_a_device_of_somebodys_own_gives_hints_too() -> None:
     for called, meant in (("gpu", "cuda or tpu or xpu"), ("tensor", "tpu")):
         with pytest.raises(UsageError, match=f"did you mean {meant}\\?$"):
             registry.devices.get(called)
-
-
-def test_an_unknown_name_names_the_place_it_came_from() -> None:
-    """The sentence names the variable that held the wrong name."""
-    with pytest.raises(UsageError, match=r"^IPEXPERF_DEVICE: unknown device 'gpu'"):
-        matrix.check_names(Options(device=("gpu",), sources={"device": "IPEXPERF_DEVICE"}))
-
-
-def test_int8_training_is_refused_as_what_can_never_be() -> None:
-    """int8 training is refused with its own reason, even where torch is missing as well."""
-    for told in (facts(), facts(torch=None)):
-        with pytest.raises(UsageError) as error:
-            matrix.make(Options(dtype=("int8",), mode=("train",)), told)
-        assert "int8 is for inference: there is no int8 training" in str(error.value)
-        assert str(error.value).startswith("--dtype int8 --mode train: ")
-
-
-def test_without_torch_nothing_can_run_and_that_is_said() -> None:
-    """Where torch is not installed the plan is refused, naming the package and the interpreter."""
-    with pytest.raises(UsageError, match=r"nothing in preset quick .*: torch not installed in /env/bin/python"):
-        matrix.make(Options(), facts(torch=None, ipex=None, torchvision=None))
 
 
 def test_without_torchvision_the_models_that_need_it_say_so() -> None:
@@ -367,16 +332,6 @@ def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pyte
     assert "tiny" in registry.models.names()
 
 
-@pytest.mark.parametrize(
-    ("target", "told"),
-    [("nowhere.py", "there is no such file"), ("a_module_that_nobody_has", "ModuleNotFoundError: No module named")],
-)
-def test_what_cannot_be_loaded_is_refused(target: str, told: str) -> None:
-    """A file or module that isn't there is a usage error that names it."""
-    with pytest.raises(UsageError, match=f"^--perf-load={target}: {told}"):
-        loading.load([target])
-
-
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789_-", min_size=1, max_size=12)
 CASES = st.builds(
     Case,
@@ -399,12 +354,6 @@ def test_a_case_comes_back_from_json_as_it_was(case: Case) -> None:
     again = Case.from_json(json.loads(json.dumps(case.to_json())))
     assert again == case
     assert (again.id, again.uid, hash(again)) == (case.id, case.uid, hash(case))
-
-
-@given(CASES, CASES)
-def test_cases_share_a_uid_only_where_they_are_equal(one: Case, two: Case) -> None:
-    """The uid names the content: equal cases share it, different cases don't."""
-    assert (one.uid == two.uid) == (one == two)
 
 
 @given(CASES, st.sampled_from([field.name for field in dataclasses.fields(Case)]))

@@ -83,11 +83,6 @@ def test_what_the_ini_file_cannot_mean_is_refused(words: str, told: str) -> None
     assert str(refused.value) == f"ipexperf: {told}"
 
 
-def test_a_variable_that_cannot_be_read_is_refused_with_its_name() -> None:
-    with pytest.raises(UsageError, match=r"^IPEXPERF_PRESET: expected one of preflight, quick"):
-        resolved(environment={"IPEXPERF_PRESET": "weekly"})
-
-
 @pytest.mark.parametrize(
     ("names", "told"),
     [

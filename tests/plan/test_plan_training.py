@@ -74,7 +74,6 @@ def test_each_optimizer_that_is_asked_for_is_a_case() -> None:
             },
             "ranks need equal cuda devices, and these are one and another",
         ),
-        ({"mode": ("train_ddp",), "dtype": ("int8",)}, "int8 is for inference: there is no int8 training"),
         (
             {"mode": ("train_ddp",), "knobs": (("backend", "ccl"),)},
             "resnet18 cannot run here: oneccl_bind_pt not installed in /env/bin/python",
