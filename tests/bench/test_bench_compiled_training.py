@@ -42,19 +42,6 @@ class AsItLikes(Stock):
         return self.compile_it(network)
 
 
-class SometimesEager(torch.nn.Module):  # type: ignore[misc]
-    """Runs the compiled network and the plain one in turns."""
-
-    def __init__(self, network: Any) -> None:
-        super().__init__()
-        self.ways = torch.compile(network), network
-        self.calls = 0
-
-    def forward(self, images: Any) -> Any:
-        self.calls += 1
-        return self.ways[(self.calls - 1) % 2](images)
-
-
 def opened(
     build: Callable[[], Any] = flat,
     compile_it: Callable[[Any], Any] | None = None,
@@ -129,13 +116,12 @@ def test_dropout_draws_what_eager_training_draws_and_says_so() -> None:
         (lambda network: network, {"graphs", "inductor", "compiled_step"}),
         (lambda network: torch.compile(network, backend="eager"), {"inductor", "compiled_step"}),
         (lambda network: torch.compile(network, backend="aot_eager"), {"inductor"}),
-        (SometimesEager, {"compiled_step"}),
     ],
-    ids=["never", "without a backward", "without inductor", "in every second batch"],
+    ids=["never", "without a backward", "without inductor"],
 )
 def test_a_training_that_is_not_compiled_is_caught(compile_it: Callable[[Any], Any], caught: set[str]) -> None:
-    """Plain code under the label, a graph whose backward is eager, code of nobody, and a step that is half eager."""
-    session = opened(compile_it=compile_it, **({"accumulate": "2"} if compile_it is SometimesEager else {}))
+    """Plain code under the label, a graph whose backward is eager, and code of nobody."""
+    session = opened(compile_it=compile_it)
     session.sample(lambda: None, 2, 1)
     assert failed(proven(session).values()) == caught
     session.close()

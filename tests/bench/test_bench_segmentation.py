@@ -135,11 +135,10 @@ def test_images_are_found_in_their_folder_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
-@pytest.mark.parametrize("name", ["unet_resnet34", "unet_resnet34_512"])
-def test_the_network_answers_for_every_pixel(name: str) -> None:
+def test_the_network_answers_for_every_pixel() -> None:
     """One number a pixel at any size that can be halved five times; each stage of the encoder has its part in it."""
     torch.manual_seed(0)
-    network = registry.models.get(name).build().eval()
+    network = registry.models.get("unet_resnet34").build().eval()
     images = torch.randn(1, 3, 64, 64)
     with torch.no_grad():
         assert network(images).shape == (1, 1, 64, 64)

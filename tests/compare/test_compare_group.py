@@ -102,25 +102,13 @@ def requests(rounds: ScriptedRounds) -> list[tuple[int, bool, bool]]:
     return [(arm.index, arm.accuracy, arm.final) for [arm] in rounds.asked]
 
 
-def launched_in(*environments: Mapping[str, Any]) -> ScriptedRounds:
-    """Have launch k find this environment."""
-    come = iter(environments)
-
-    def script(arms: Sequence[Arm]) -> Round:
-        [arm] = arms
-        launch = Launch(arm.index, "ok", metrics={"step_time": 1.0})
-        return Round((Side(arm, launch, next(come), ((1.0,),)),), "together", NOW)
-
-    return ScriptedRounds(script)
-
-
 def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., Conductor]) -> None:
     """As after `taskset` during a run. Without torch a launch does not know its threads, which is no difference."""
     environments = [
         {"machine_key": f"m-{cores}c", "hardware": {"cores": cores, "threads": threads}}
         for cores, threads in ((2, 2), (2, None), (1, 2))
     ]
-    found = measured(make(), launches=3, together=launched_in(*environments))
+    found = measured(make(), launches=3, together=beside(environment=lambda arm: environments[arm.index]))
     assert found.environment["machine_key"] == "m-2c"
     assert [len(launch.proof) for launch in found.launches] == [0, 0, 1]
     assert found.invalid == (
@@ -136,7 +124,7 @@ def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[...
         {"cores": 2, "nice": 10, "frequency_khz": "2", "smt": "on"},
     ]
     environments = [{"machine_key": "m", "hardware": facts} for facts in hardware]
-    found = measured(make(), launches=3, together=launched_in(*environments))
+    found = measured(make(), launches=3, together=beside(environment=lambda arm: environments[arm.index]))
     assert [launch.settings for launch in found.launches] == ["", "", "nice: 0 -> 10"]
     assert found.launches[2].notes == ("had other settings than the case's first one: nice: 0 -> 10",)
     assert not found.invalid
@@ -188,17 +176,20 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
 
 
 def beside(
-    ends: Callable[[Arm, int], str] = lambda *_: "", environment: Mapping[str, Any] | None = None, **metrics: float
+    ends: Callable[[Arm, int], str] = lambda *_: "",
+    environment: Callable[[Arm], Mapping[str, Any]] = lambda _: {"machine_key": "m"},
+    time: Callable[[Arm], float] = lambda _: 1.0,
+    **metrics: float,
 ) -> ScriptedRounds:
-    """Have each arm of a round end as given, or well, with these metrics beside its step time."""
+    """Have each arm of a round end as given, or well: in this environment, with this step time and these metrics."""
 
     def side(arm: Arm, arms: int) -> Side:
         ended = ends(arm, arms)
         if ended and ended != BUSY:
             error = WorkerError(ended, f"{arm.case.dtype} ended")
             return Side(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
-        done = Launch(arm.index, "ok", metrics={"step_time": 1.0, **metrics}, contended=ended)
-        return Side(arm, done, environment or {"machine_key": "m"}, ((1.0, 1.0),))
+        done = Launch(arm.index, "ok", metrics={"step_time": time(arm), **metrics}, contended=ended)
+        return Side(arm, done, environment(arm), ((time(arm),) * 2,))
 
     def script(arms: Sequence[Arm]) -> Round:
         return Round(tuple(side(arm, len(arms)) for arm in arms), "together", NOW, 2)
@@ -368,22 +359,6 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
         assert [(x.outcome, len(x.samples), x.proof[0].ok) for x in found.launches] == [("ok", 1, True)] * 2
 
 
-def scattered(*factors: float) -> ScriptedRounds:
-    """Have bf16 take this many times as long as the others, one factor for each round."""
-    come = iter(factors)
-
-    def script(arms: Sequence[Arm]) -> Round:
-        times = {"bf16": next(come)}
-        sides = []
-        for arm in arms:
-            time = times.get(arm.case.dtype, 1.0)
-            launch = Launch(arm.index, "ok", metrics={"step_time": time})
-            sides.append(Side(arm, launch, {"machine_key": "m"}, ((time, time),)))
-        return Round(tuple(sides), "together", NOW, 2)
-
-    return ScriptedRounds(script)
-
-
 @pytest.mark.parametrize(
     ("factors", "precision", "rounds"),
     [
@@ -398,7 +373,8 @@ def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
     factors: tuple[float, ...], precision: float | None, rounds: int, make: Callable[..., Conductor]
 ) -> None:
     """Up to twice as many as planned, with a launch of every case in each."""
-    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=precision, together=scattered(*factors))
+    together = beside(time=lambda arm: factors[arm.index] if arm.case == BF16 else 1.0)
+    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=precision, together=together)
     finish(run)
     assert len(run.rounds) == rounds
     for one in run.measurements("interrupted").values():

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
@@ -96,32 +93,3 @@ def test_a_forked_training_has_the_curve_of_a_fresh_one(server: Server) -> None:
     assert list(checks[0]) == list(checks[1])
     assert all(check.ok for found in checks for check in found.values())
     assert checks[0]["loss_curve"] == checks[1]["loss_curve"]
-
-
-PROGRAM = """
-import json
-import torch
-from ipexperf.bench.process import server
-from ipexperf.bench.process.server import imports, settle, unsafe
-
-told = []
-imports("stock", [], ["torch", "torchvision"])
-told.append(unsafe())
-torch.set_num_threads(2)
-torch.rand(1000, 1000).relu().sum()
-settle()
-told.append(unsafe())
-print(json.dumps(told))
-"""
-
-
-def test_after_the_imports_there_is_one_thread_and_after_an_operator_more() -> None:
-    """After all imports there is only the main thread. One operator starts threads.
-
-    IPEX's imports are those of the server above, which would refuse to fork if they left a thread.
-    """
-    command = [sys.executable, "-c", PROGRAM]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    after: list[Any] = json.loads(told.stdout.splitlines()[-1])
-    assert after[0] == ""
-    assert after[1].startswith("the imports left ")

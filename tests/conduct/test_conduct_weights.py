@@ -102,23 +102,15 @@ def test_weights_are_made_once_and_stored_with_their_checksum(ready: Callable[..
     )
 
 
-def cut_short(path: Path) -> None:
-    path.write_bytes(MADE[:-1])
-
-
-def lose_the_sum(path: Path) -> None:
-    artifact_cache.checksum_file(path).unlink()
-
-
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (cut_short, "its SHA-256 is not the one in"),
-        (lose_the_sum, "is missing"),
+        (lambda path: path.write_bytes(MADE[:-1]), "its SHA-256 is not the one in"),
+        (lambda path: artifact_cache.checksum_file(path).unlink(), "is missing"),
     ],
 )
 def test_damaged_weights_are_reported_and_trained_again(
-    damage: Callable[[Path], None], told: str, ready: Callable[..., Path], teacher: Teacher
+    damage: Callable[[Path], object], told: str, ready: Callable[..., Path], teacher: Teacher
 ) -> None:
     """In one line. Also if the checksum is missing."""
     damage(ready())
@@ -155,7 +147,7 @@ def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path],
     teacher.fails = False
     path = ready()
     teacher.fails = True
-    cut_short(path)
+    path.write_bytes(MADE[:-1])
     with pytest.raises(WorkerError, match="did not learn"):
         ready()
     assert path.read_bytes() == MADE[:-1]

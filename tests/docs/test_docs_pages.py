@@ -80,13 +80,6 @@ def test_every_example_is_on_a_page() -> None:
     assert found == set(re.findall(r"\]\(examples/(\w+\.py)\)", told))
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_every_page_has_a_command(page: Path) -> None:
-    """A page shows at least how its example is planned, or what is run."""
-    lines = [line for name in ("", "console") for block in blocks(page, name) for line in block.splitlines()]
-    assert any(line.startswith(("ipexperf cases ", "$ ipexperf fleet run ", "pytest ")) for line in lines)
-
-
 @pytest.mark.process
 @needs_torch
 @pytest.mark.parametrize("line", commands("ipexperf"))
