@@ -61,6 +61,11 @@ def failed(checks: Iterable[Check]) -> set[str]:
     return {check.name for check in checks if not check.ok}
 
 
+def told(checks: Iterable[Check]) -> dict[str, tuple[bool, str]]:
+    """What a process with IPEX tells of its checks, as JSON can have it."""
+    return {check.name: (check.ok, check.found) for check in checks}
+
+
 def workbench(
     model: Model, case: Case, *, device: Any = None, dataset: Any = None, settings: Settings = NO_SETTINGS
 ) -> Workbench:

@@ -137,6 +137,24 @@ def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.Mon
         assert (side.launch.gate["turns"], side.launch.gate["turns_dropped"], side.launch.gate["arms"]) == (4, 2, 2)
 
 
+@pytest.mark.parametrize(
+    ("probes", "warm"),
+    [
+        ([[3.0, 1.5, *[1.0] * 10]] * 3, 2),
+        ([[3.0, 1.5, *[1.0] * 10], [1.0] * 12, [1.0] * 12], 0),
+        ([[2.0, 1.0]] * 2, 1),
+        ([[*[1.0] * 9, 5.0, 1.0, 1.0]] * 3, 0),
+    ],
+    ids=["in each", "in one of three", "of few steps", "by chance in the middle"],
+)
+def test_steps_that_are_slow_after_another_arms_turn_are_warm_up(probes: list[list[float]], warm: int) -> None:
+    """As many as are slower than later ones in most of the probes. Only the first half counts, so warm-up ends."""
+    player = Stepper(A, contextlib.ExitStack())
+    player.reply = {"step": 0.001}
+    player._probes = probes
+    assert player.warm_steps() == warm
+
+
 def test_if_too_few_turns_count_all_do_and_the_launch_is_contended(monkeypatch: pytest.MonkeyPatch) -> None:
     """So it has numbers, and a reason."""
     scripted(monkeypatch, lambda _: 1.0, lambda _: 2.0, busy=lambda rotation: rotation > 0)

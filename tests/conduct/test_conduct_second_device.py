@@ -112,16 +112,6 @@ def test_what_the_nightly_of_cards_runs_is_green(late: dict[str, str], tmp_path:
 
 
 @pytest.mark.process
-def test_a_card_whose_kernels_cannot_be_recorded_is_green(late: dict[str, str], tmp_path: Path) -> None:
-    words = ("--perf-model=small_images", "--perf-mode=infer,infer_jit,infer_compile,train", "--perf-dtype=bf16")
-    done = run(late, tmp_path, *words, f"--perf-load={PLACE / 'no_kernels.py'}")
-    assert done.returncode == 0, done.stdout
-    found = proofs(tmp_path)
-    assert len(found) == 4
-    assert all(all(checks.values()) for checks in found.values())
-
-
-@pytest.mark.process
 def test_a_device_that_does_not_wait_is_caught_in_every_kind_of_graph(late: dict[str, str], tmp_path: Path) -> None:
     words = ("--perf-model=small_images", "--perf-mode=infer,infer_jit,infer_compile,train", "--perf-dtype=fp32")
     done = run(late, tmp_path, *words, LATE_WAITS="0")

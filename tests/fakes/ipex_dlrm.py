@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 
 import bench_cases
 import torch
+from bench_cases import told
 
 from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Cell, Dataset, Examples, Settings, Split, Workbench
@@ -54,10 +55,6 @@ def bench(mode: str, stack: str = "ipex", dtype: str = "fp32", **knobs: str) -> 
     small = replace(shipped, build=lambda: Dlrm(TABLES, 2, 16), trained=False, data="made", train_steps=150)
     case = Case("dlrm", "cpu", dtype, mode, stack, 64, 16, 1, "made", tuple(sorted(knobs.items())))
     return bench_cases.workbench(small, case)
-
-
-def told(checks: Any) -> dict[str, tuple[bool, str]]:
-    return {check.name: (check.ok, check.found) for check in checks}
 
 
 def whole(workbench: Workbench) -> dict[str, Any]:

@@ -12,6 +12,7 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 
 import bench_cases
 import torch
+from bench_cases import told
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
@@ -82,10 +83,6 @@ class Mixed(torch.nn.Module):  # type: ignore[misc] # torch has no types here
 
 def bench(build: Any, mode: str, **knobs: str) -> Workbench:
     return bench_cases.bench(build, mode, registry.devices.get("cpu"), "ipex", **knobs)
-
-
-def told(checks: Any) -> Checks:
-    return {check.name: (check.ok, check.found) for check in checks}
 
 
 def proven(build: Any, mode: str) -> Checks:

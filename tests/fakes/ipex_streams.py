@@ -31,7 +31,7 @@ def proven(streams: int, cores: Sequence[int], lie: Callable[..., Any] | None = 
     try:
         session = bench.mode.open(bench)
         session.sample(lambda: None, 1, 1)
-        return {check.name: (check.ok, check.found) for check in [*session.proof(), *session.accuracy()[1]]}
+        return bench_cases.told([*session.proof(), *session.accuracy()[1]])
     finally:
         bench.stack.streamed = honest
 

@@ -64,8 +64,7 @@ def checks_of(workbench: Workbench, device: Xpu) -> Checks:
     workbench.stack.start()
     session = workbench.mode.open(workbench)
     session.sample(device.synchronise, 2, 1)
-    checks = [*session.proof(), *device.proof(session.step, 1), *session.accuracy()[1]]
-    return {check.name: (check.ok, check.found) for check in checks}
+    return bench_cases.told([*session.proof(), *device.proof(session.step, 1), *session.accuracy()[1]])
 
 
 def main() -> None:
