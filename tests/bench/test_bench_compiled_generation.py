@@ -129,7 +129,6 @@ def eager(network: Any) -> Any:
     [
         ("llama_135m", "stock", (), "g++", None),
         ("llama_135m", "stock", (), "", "torch.compile needs a C++ compiler"),
-        ("resnet18", "stock", (), "g++", "is for networks that predict the next token"),
         ("llama_135m", "ipex", (("weights", "int8"),), "g++", "packed weights of IPEX are not built for torch.compile"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,6 +28,28 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
 
     monkeypatch.setattr(Worker, "send", watched)
     return found
+
+
+@pytest.fixture
+def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many workers were alive whenever another one was started."""
+    now: list[int] = []
+    counts: list[int] = []
+    begin, end = Worker.__init__, Worker.__exit__
+
+    def begun(self: Worker, *told: Any, **more: Any) -> None:
+        begin(self, *told, **more)
+        now.append(self.pid)
+        counts.append(len(now))
+
+    def ended(self: Worker, *error: Any) -> None:
+        end(self, *error)
+        now.remove(self.pid)
+
+    monkeypatch.setattr(Worker, "__init__", begun)
+    monkeypatch.setattr(Worker, "__exit__", ended)
+    yield counts
+    assert now == []
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from compare_play import NOW, QUICK, A, B, ScriptedRounds, Sent, case, chance, quick, side, use
@@ -14,7 +13,6 @@ from ipexperf.bench import loading
 from ipexperf.compare import apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Round
-from ipexperf.conduct.worker import Worker
 from ipexperf.result import Launch, Sample
 
 pytestmark = pytest.mark.process
@@ -41,25 +39,12 @@ def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRound
     return ScriptedRounds(script)
 
 
-def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
-    fake: str, sent: Sent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(fake: str, sent: Sent, alive: list[int]) -> None:
     """A B B A, or B A A B. Each arm has all its turns, its proof, and a note."""
     loading.load((fake,))
-    ended: list[int] = []
-    end = Worker.__exit__
-
-    def watched(self: Worker, *error: Any) -> None:
-        end(self, *error)
-        ended.append(self.pid)
-
-    def alone(dtype: str, do: str, earlier: int, pid: int) -> None:
-        assert sent.names.keys() - ended == {pid}
-
-    monkeypatch.setattr(Worker, "__exit__", watched)
-    sent.before = alone
     found = played(*(Arm(case(dtype=dtype), quick(fake), index=2, accuracy=True) for dtype in ("fp32", "bf16")))
     assert sent.of("begin") in (["fp32", "bf16", "bf16", "fp32"], ["bf16", "fp32", "fp32", "bf16"])
+    assert alive == [1] * 4
     for one in found.sides:
         assert len(one.times) == 2
         assert len(one.launch.samples) >= 2 * 4

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Round, Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.plan.groups import Group
@@ -319,28 +319,6 @@ def test_a_case_whose_weights_cannot_be_trained_fails_alone(
     assert found[BF16].failure == "error: its weights cannot be trained"
     assert [x.log for x in found[BF16].launches] == ["a log"]
     assert (found[FP32].failure, company(rounds)) == ("", [OWN[:1]] * 2)
-
-
-@pytest.fixture
-def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many workers were alive whenever another one was started."""
-    now: list[int] = []
-    counts: list[int] = []
-    begin, end = Worker.__init__, Worker.__exit__
-
-    def begun(self: Worker, *told: Any, **more: Any) -> None:
-        begin(self, *told, **more)
-        now.append(self.pid)
-        counts.append(len(now))
-
-    def ended(self: Worker, *error: Any) -> None:
-        end(self, *error)
-        now.remove(self.pid)
-
-    monkeypatch.setattr(Worker, "__init__", begun)
-    monkeypatch.setattr(Worker, "__exit__", ended)
-    yield counts
-    assert now == []
 
 
 def test_cold_starts_are_interleaved_and_never_alive_together(

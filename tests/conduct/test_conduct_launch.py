@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement, Sample
 
-CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1)
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 
 @pytest.mark.parametrize(
@@ -125,3 +130,17 @@ def test_a_p99_needs_662_samples() -> None:
     assert figures(662)["p99"] == 656.0
     assert figures(1000)["p99"] == 990.0
     assert not {"p50", "p90"} & set(figures(1))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("waiting", [False, True])
+def test_only_steps_that_follow_one_another_become_slower(
+    *, waiting: bool, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of a case says so, but not of requests, which may wait longer."""
+    loading.load([fake])
+    monkeypatch.setattr(type(registry.modes.get(CASE.mode)), "requests", waiting)
+    slower = tuple(Sample(0.01 * 1.05**number, 0.01, 0.0) for number in range(20))
+    launches = [replace(Launch(0, "ok", samples=slower), index=index) for index in range(3)]
+    found = Conductor(Options(load=(fake,)), tmp_path, lambda _: None).measurement(CASE, launches, {}, "now")
+    assert [bool(launch.notes) for launch in found.launches] == [not waiting] * 3

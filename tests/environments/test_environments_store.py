@@ -136,17 +136,14 @@ class TestAnEditableCheckout:
     def package(self, checkout: Path, tmp_path: Path) -> Package:
         return package_in(an_environment(tmp_path / "environment", "--editable", checkout))
 
-    def test_is_built_and_kept_under_its_recorded_content(self, store: Store, package: Package, tmp_path: Path) -> None:
-        store.add(package, nothing)
+    def test_is_built_anew_each_time(self, store: Store, package: Package, checkout: Path, tmp_path: Path) -> None:
+        """And kept under its recorded content."""
+        lines: list[str] = []
+        store.add(package, lines.append)
         installed = package_in(again(store, package))
         assert (installed.name, installed.version, installed.origin) == (package.name, package.version, "file")
         assert installed.content != package.content
         assert package_in(tmp_path / "environment") == package
-
-    def test_is_built_anew_each_time(self, store: Store, package: Package, checkout: Path) -> None:
-        lines: list[str] = []
-        store.add(package, lines.append)
-        again(store, package)
         (checkout / "pace.py").write_text("TIMES = 2\n")
         store.add(package, lines.append)
         assert lines == ["keeping pace 1.0"] * 2

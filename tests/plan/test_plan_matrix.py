@@ -363,9 +363,3 @@ def test_every_field_is_part_of_the_uid(case: Case, name: str) -> None:
     other = {int: 1, str: "x", tuple: (("a knob that no case has", "on"),)}[type(old)]
     changed = dataclasses.replace(case, **{name: old + other})
     assert changed.uid != case.uid
-
-
-@given(st.builds(Facts, NAMES, st.dictionaries(NAMES, st.none() | NAMES), st.frozensets(NAMES)))
-def test_facts_come_back_from_json_as_they_were(told: Facts) -> None:
-    """What another interpreter tells as JSON text is what it knew."""
-    assert Facts.from_json(json.loads(json.dumps(told.to_json()))) == told
