@@ -12,7 +12,6 @@ from ipexperf.bench.machine.placement import allowed
 from ipexperf.case import Case
 
 Spin = type(registry.modes.get("spin"))
-PID = os.getpid()
 
 
 class Beside(Spin):  # type: ignore[misc, valid-type] # it is known only where the fakes are loaded

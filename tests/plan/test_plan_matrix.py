@@ -178,7 +178,7 @@ def test_a_device_of_somebodys_own_gives_hints_too() -> None:
 
 def test_without_torchvision_the_models_that_need_it_say_so() -> None:
     """A model's own needs are among the reasons."""
-    with pytest.raises(UsageError, match="torchvision not installed"):
+    with pytest.raises(UsageError, match=r"nothing in preset quick .*: torchvision not installed in /env/bin/python"):
         matrix.make(Options(), facts(torchvision=None))
 
 
@@ -330,6 +330,11 @@ def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pyte
     loading.load([fake, "fake.py"])
     assert registry.devices.get("fake") is device
     assert "tiny" in registry.models.names()
+
+
+def test_a_module_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^--perf-load=nobody_has_it: ModuleNotFoundError: No module named"):
+        loading.load(["nobody_has_it"])
 
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789_-", min_size=1, max_size=12)
