@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import TOKENS, failed, generation, named
 
+from ipexperf.bench.modes import _compiled_generation
 from ipexperf.zoo.models import _decoder
 
 SIZE, BATCH = 8, 2
@@ -121,6 +122,21 @@ def test_a_graph_for_each_position_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 def eager(network: Any) -> Any:
     """Compile without inductor, which has no part in what is counted."""
     return torch.compile(network, backend="eager")
+
+
+def test_rows_of_products_are_the_tokens_of_layers() -> None:
+    """Of the operators that a linear layer becomes, in a trace as torch's profiler writes it, and of no other."""
+
+    def event(name: str, *dims: list[int]) -> dict[str, Any]:
+        return {"name": name, "args": {"Input Dims": list(dims), "Input type": ["float"] * len(dims)}}
+
+    layers = [
+        event("aten::addmm", [48], [2, 64], [64, 48]),
+        event("aten::mm", [16, 64], [64, 8]),
+        event("mkl::_mkl_linear", [2, 8, 64], [8, 64], [8, 64]),
+    ]
+    others = [event("aten::bmm", [9, 4, 4], [9, 4, 4]), {"name": "aten::mm"}]
+    assert _compiled_generation.rows_of_products([*layers, *others]) == [2, 16, 16]
 
 
 @pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])

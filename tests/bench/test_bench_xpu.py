@@ -182,6 +182,8 @@ def test_facts_tell_how_many_cards_there_are_from_the_chosen_one_on(card: Any) -
     }
     assert facts.gather({"xpu": 0}).cards == {"xpu": [arc, arc]}
     assert facts.gather({"xpu": 1}).cards == {"xpu": [arc]}
+    card.properties = fake_xpu.Properties(has_fp64=True)
+    assert facts.gather({"xpu": 0}).float64("xpu")
     beyond = facts.gather({"xpu": 2})
     assert beyond.cards == {}
     assert beyond.accelerators == {"xpu": "there is no xpu device 2: torch sees 2, counted from 0"}

@@ -24,11 +24,8 @@ def test_a_lock_holds_what_its_stack_needs(name: str) -> None:
     assert registry.models.get("resnet18").why_not(cell, registry.modes.get("infer"), facts) is None
     assert not any(package.origin or package.content for package in lock.packages)
     assert not lock.variables
-
-
-def test_the_lock_of_stock_has_no_ipex() -> None:
-    """Its import alone would change stock PyTorch."""
-    assert "intel-extension-for-pytorch" not in shipped.lock("stock").versions
+    # Its import alone would change stock PyTorch.
+    assert ("intel-extension-for-pytorch" in lock.versions) == (name == "ipex")
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
