@@ -74,7 +74,13 @@ def run(late: dict[str, str], folder: Path, *words: str, **variables: str) -> su
     )
     command = [sys.executable, "-m", "pytest", "-p", "crowded", "-p", "no:cacheprovider", f"--rootdir={folder}"]
     command += ["--perf-device=late", f"--perf-load={LEAF}", f"--perf-load={NETWORKS}", "--perf-stack=stock"]
-    command += ["--perf-launches=1", "--perf-samples=5", "--perf-seconds=0.05", "--perf-without=roof"]
+    command += [
+        "--perf-launches=1",
+        "--perf-samples=5",
+        "--perf-seconds=0.05",
+        "--perf-without=roof",
+        "--perf-lease=off",
+    ]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("IPEXPERF_", "PYTEST_"))}
     paths = os.pathsep.join((late["PYTHONPATH"], str(ROOT / "benchmarks" / "card"), str(ROOT)))
     environment = {**inherited, **late, "PYTHONPATH": paths, **variables}
@@ -98,7 +104,8 @@ def proofs(folder: Path) -> dict[str, dict[str, bool]]:
     ("model", "modes"),
     [
         ("small_images", "infer,infer_jit,infer_compile,load,train"),
-        ("small_gpt", "infer_jit,prefill,decode_compile,train_compile"),
+        ("small_gpt", "prefill,decode_compile"),
+        ("small_gpt", "train_compile"),
     ],
 )
 def test_what_the_nightly_of_cards_runs_is_green(late: dict[str, str], tmp_path: Path, model: str, modes: str) -> None:
