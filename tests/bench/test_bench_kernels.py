@@ -9,8 +9,6 @@ import pytest
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.evidence import onednn, proof
 
-needs_torch = pytest.mark.torch
-
 HEAD = "onednn_verbose,v1,primitive,exec,cpu,"
 CONVOLUTION = (
     HEAD
@@ -93,7 +91,7 @@ def test_one_convolution_in_the_other_layout_is_caught() -> None:
     assert proof.layout_of_kernels(kernels, channels_last=False) == []
 
 
-@needs_torch
+@pytest.mark.torch
 def test_the_profiler_sees_a_model_that_turns_its_images_round() -> None:
     """The layout is read from the convolution's own input, not from what was given to the model."""
     import torch

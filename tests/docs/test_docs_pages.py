@@ -44,8 +44,6 @@ PATHS = (
     "--perf-load",
 )
 
-needs_torch = pytest.mark.torch
-
 
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced blocks of one language, each as it stands."""
@@ -81,7 +79,7 @@ def test_every_example_is_on_a_page() -> None:
 
 
 @pytest.mark.process
-@needs_torch
+@pytest.mark.torch
 @pytest.mark.parametrize("line", commands("ipexperf"))
 def test_a_pages_ipexperf_command_does_what_the_page_says(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -95,7 +93,7 @@ def test_a_pages_ipexperf_command_does_what_the_page_says(
 
 
 @pytest.mark.process
-@needs_torch
+@pytest.mark.torch
 @pytest.mark.parametrize("line", commands("pytest"))
 def test_a_pages_pytest_command_collects_cases(line: str) -> None:
     """Each `pytest` command of the how-to pages finds cases to measure."""
