@@ -17,7 +17,7 @@ from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_measuremen
 
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Verdict
+from ipexperf.result import Launch, Verdict
 
 CASE = make_case()
 
@@ -76,8 +76,7 @@ def test_csv_has_every_point_of_every_run(path, capsys):
     with History.open("ipexperf.db") as history:
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-02T10:00:00Z"})
         launch = Launch(0, "ok", metrics={"step_time": 0.01, "throughput": 1600.0})
-        measured = Measurement(CASE, (launch,), ENVIRONMENT, "2026-05-02T10:00:00Z", "2026-05-02T10:00:00Z")
-        history.record(uid, measured, Verdict("ok", "within the noise"))
+        history.record(uid, make_measurement(launches=(launch,)), Verdict("ok", "within the noise"))
         history.finish_run(uid, "finished")
     assert main(["report", "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
