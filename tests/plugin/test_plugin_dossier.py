@@ -96,10 +96,6 @@ def test_a_night_accepts_what_is_well_and_the_next_one_names_the_edit(functions:
     assert "# test\\_functions.py::test\\_total" in told
     assert "library.py" in told
     assert "[dossier](../dossiers/" in told
-    functions.library(LIBRARY)
-    status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
-    assert status == 0, said
-    assert "**Closed**" in (functions.path / "nights" / "issues" / "0001.md").read_text()
 
 
 ONCE = "import library\n\ndef test_total(perf):\n    perf.pedantic(library.total, (2000,), rounds=1)\n"

@@ -187,7 +187,7 @@ def test_cases_of_an_issue_recover_one_by_one(world: World) -> None:
     assert world.accepted == ("resnet50-bf16", "resnet50-fp32", "bert-bf16")
     plant(world, [])
     ledger, _ = world.night("2026-11-04")
-    assert ledger.issues[0].closed == "2026-11-04"
+    assert "**Closed** in the night of 2026-11-04." in text.issue(ledger.issues[0])
 
 
 def test_a_case_that_is_gone_for_a_week_keeps_no_issue_open(world: World) -> None:
