@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 50_050,
-    "lines of tests": 46_200,
-    "lines of benchmarks": 7_520,
-    "words of pages": 67_500,
-    "decisions": 31,
-    "words of the glossary": 27,
-    "options": 41,
-    "commands": 21,
+    "lines of the package and the suites": 49_050,
+    "lines of tests": 43_000,
+    "lines of benchmarks": 7_180,
+    "words of pages": 61_000,
+    "decisions": 27,
+    "words of the glossary": 20,
+    "options": 36,
+    "commands": 20,
     "lines of `pytest --help` that are ours": 34,
 }
 
