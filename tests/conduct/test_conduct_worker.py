@@ -221,4 +221,4 @@ def test_a_runtime_that_crashes_when_it_is_asked_for_cards_is_told_with_what_sel
     crashing.write_text("#!/bin/sh\nkill -SEGV $$\n")
     crashing.chmod(0o755)
     with pytest.raises(UsageError, match=r"/python can't run workers: SIGSEGV with ZE_AFFINITY_MASK=7$"):
-        ask_facts(str(crashing), ["xpu"], {"ZE_AFFINITY_MASK": "7"})
+        ask_facts(str(crashing), {"xpu": 0}, {"ZE_AFFINITY_MASK": "7"})
