@@ -78,7 +78,9 @@ def pytest_load_initial_conftests(
     value: pytest would print its usage.
     """
     result = yield
-    if early_config.pluginmanager.has_plugin(SHORT_OPTIONS) or any(word.startswith(SUITES) for word in args):
+    plugins = early_config.pluginmanager
+    if plugins.has_plugin(SHORT_OPTIONS) or any(word.startswith(SUITES) for word in args):
+        plugins.import_plugin(SHORT_OPTIONS)  # else pytest warns when a conftest names it later
         from ipexperf import short_options
 
         short_options.declare(parser)
