@@ -33,6 +33,7 @@ from ipexperf.plan import arms
 from ipexperf.plan.values import BASELINE, is_requirement
 from ipexperf.report import units
 from ipexperf.result import MachineEvidence
+from ipexperf.sentences import few
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -65,7 +66,7 @@ class Wanted:
         """How it is what runs now, if its software and source are."""
         if not self.unseen:
             return SEEN if self.unseen is None else SAME
-        return f"{SEEN}; these changed files were not seen to be read, or are data: {_few(self.unseen)}"
+        return f"{SEEN}; these changed files were not seen to be read, or are data: {few(self.unseen)}"
 
 
 @dataclass(slots=True)
@@ -104,16 +105,12 @@ class LiveBaselines:
         for case, reason in self.stored.items():
             if case in judged:
                 same = case in self.wanted and reason == self.wanted[case].same
-                said = f"{OTHERWISE}: {_few(judged[case])}" if same and judged[case] else reason
+                said = f"{OTHERWISE}: {few(judged[case])}" if same and judged[case] else reason
                 reasons[said] = reasons.get(said, 0) + 1
         lines += [
             f"judged by stored numbers: {units.plural(count, 'case')}: {reason}" for reason, count in reasons.items()
         ]
         return lines
-
-
-def _few(rows: Sequence[str], most: int = 3) -> str:
-    return ", ".join(rows[:most]) + (f" and {len(rows) - most} more" if len(rows) > most else "")
 
 
 def _name(wanted: Wanted) -> str:
@@ -129,7 +126,7 @@ def _short(wanted: Wanted, new: Lock) -> str:
     }
     rows = sorted(locks.differences(wanted.lock, new), key=lambda difference: first.get(difference.name, len(first)))
     texts = [str(difference) for difference in rows if difference.kind in ("package", "variable", "python")]
-    return _few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software"
+    return few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software"
 
 
 def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
@@ -170,7 +167,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
         except UsageError as error:  # it cannot be made, or does not import
             if must:
                 raise UsageError(f"{source}: {error}" if isinstance(error, LockError) else str(error)) from error
-            changed = f" with its source ({_few(one.changed)} changed since)" if one.changed else ""
+            changed = f" with its source ({few(one.changed)} changed since)" if one.changed else ""
             stored |= dict.fromkeys(ours, f"its lock {one.lock.digest}{changed} cannot be made again: {error}")
             continue
         if unable and must:

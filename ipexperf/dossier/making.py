@@ -38,6 +38,7 @@ from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import findings
 from ipexperf.report.rerun import Search
 from ipexperf.result import METRICS, PRIMARY, Verdict
+from ipexperf.sentences import few
 from ipexperf.steps import Step
 
 SECONDS = 300.0
@@ -235,7 +236,7 @@ def _lines(
     told = ", ".join(findings(verdict)) if verdict.ratio is not None else "no ratio of times"
     other = against.words.text or "itself"
     yield f"{question.case.id}: {told} beside {other}: {verdict.outcome}; {again} in the round that was traced"
-    yield f"What differs: {_few(differs) or 'nothing that is recorded'}"
+    yield f"What differs: {few(differs, between='; ') or 'nothing that is recorded'}"
     name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
     step = played.sides[0].launch.metrics.get(PRIMARY, 0.0)
     a = "a call" if question.case.is_call else "a step"
@@ -257,10 +258,6 @@ def _searches(question: Question, a: Side, b: Side) -> Iterator[Search]:
         yield Search("nightly build of torch", good, str(first), str(last))
     if since and until and not until.startswith(since):  # an arm has the beginning alone
         yield Search("commit", "", since, until)
-
-
-def _few(lines: Sequence[str], most: int = 3) -> str:
-    return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
 
 
 def _counts(a: Side, b: Side) -> Iterator[tuple[str, float, float]]:

@@ -31,6 +31,7 @@ from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.networks.own_target import syntax_tree
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
+from ipexperf.sentences import few
 
 FORMAT = "ipexperf source 1"
 FOLDER = "sources"
@@ -260,8 +261,7 @@ def tree_of_commit(reference: str, cache: Path, say: Say, build: str = "") -> tu
 
 def _ready(folder: Path, paths: tuple[str, ...], changed: Sequence[str], say: Say) -> Replaced:
     if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        say(f"{folder} had been changed ({', '.join(changed[:3])}{more}): its files are again what they were")
+        say(f"{folder} had been changed ({few(changed)}): its files are again what they were")
     link_others(source.tree(), folder)
     return Replaced(str(source.tree()), str(folder), paths)
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from ipexperf.judge.ratios import TOO_FEW, WIDE
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.result import METRICS
+from ipexperf.sentences import few
 
 SHORT = 13
 """Leading characters of a uid that hold the millisecond: enough to identify a run."""
@@ -97,11 +98,7 @@ def remarks(told: Iterable[tuple[str, str, str]], alike: Callable[[str], str] = 
     for case, of, remark in rows:
         if remark:
             cases[first.setdefault(alike(remark), remark)].append(f"{case}, {of}" if count[case] > 1 else case)
-    return Text("\n".join(f"{_named(list(dict.fromkeys(names)))}: {remark}" for remark, names in cases.items()))
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return Text("\n".join(f"{few(list(dict.fromkeys(names)), NAMED)}: {remark}" for remark, names in cases.items()))
 
 
 def moment(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from ipexperf.case import Case
+from ipexperf.sentences import few
 
 SOURCE = "source"
 """The section with the digest of each of the user's files that ran."""
@@ -82,8 +83,7 @@ def _given(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 def in_few_words(lines: Sequence[str]) -> str:
     """The first differences, and how many more there are."""
-    more = f" and {len(lines) - FEW} more" if len(lines) > FEW else ""
-    return f"{'; '.join(lines[:FEW])}{more}"
+    return few(lines, FEW, between="; ")
 
 
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

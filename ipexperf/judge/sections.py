@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.judge import losses
+from ipexperf.sentences import few
 
 NAMED = 4
 """Most names in one line. The rest are counted."""
@@ -364,8 +365,7 @@ def operators(old: Section, new: Section) -> list[StructureChange]:
             changes.append(StructureChange(f"{name}: called from elsewhere, as often as before", times[name]))
     for text, names in retyped.items():
         more = sorted({part for name in names for part in below[name]})
-        named = ", ".join(f"{after[name]['calls']} {name}" for name in names[:NAMED])
-        named += f" and {len(names) - NAMED} more operators" if len(names) > NAMED else ""
+        named = few([f"{after[name]['calls']} {name}" for name in names], NAMED, rest="more operators")
         seconds = sum(times[part] for part in (*names, *more))
         evidence = (f"with {', '.join(more)}",) if more else ()
         changes.append(StructureChange(f"{text} in {named}", seconds, evidence, wider.get(text, "")))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from ipexperf.sentences import few
+
 NARROWEST, WIDEST = 80, 120
 """Columns. No table fits into less, and no sentence is easy to read in more."""
 NAMED = 4
@@ -58,5 +60,4 @@ def by_meaning(label: str, found: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def named(names: Sequence[str], limit: int = NAMED) -> str:
     """The first of these names without duplicates, and how many more there are."""
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(dict.fromkeys(names[:limit])) + more
+    return few(list(dict.fromkeys(names)), limit)

@@ -1,0 +1,11 @@
+"""Parts of sentences that every room builds alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def few(texts: Sequence[str], most: int = 3, *, between: str = ", ", rest: str = "more") -> str:
+    """The first of these texts, and how many more there are: 'a, b and 3 more'."""
+    more = f" and {len(texts) - most} {rest}" if len(texts) > most else ""
+    return f"{between.join(texts[:most])}{more}"
