@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.walk import Suite
     from ipexperf.lock import Lock
-    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
 
 GIVEN = "ipexperf-given"
@@ -37,7 +37,7 @@ class Given:
     """A plugin with the options of a session that a command starts, and with both arms of `ipexperf ab`."""
 
     options: Options
-    arms: tuple[ArmWords, ArmWords] | None = None
+    arms: tuple[ArmSpec, ArmSpec] | None = None
     suite: Suite | None = None
     """The session that arms repeat, once it was collected."""
     tests: Sequence[str] = ()

@@ -37,9 +37,9 @@ from ipexperf.sentences import few
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.compare.against import OtherSide
+    from ipexperf.compare.against import OtherResults
     from ipexperf.judge.baseline import CaseBaseline
-    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
 
 SAME = "its software and source are exactly its baseline's"
@@ -129,7 +129,7 @@ def _short(wanted: Wanted, new: Lock) -> str:
     return few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software"
 
 
-def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
+def machine(other: OtherResults, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
     """Compare the baseline's software, as measured now, with its stored numbers. None if the hardware differs."""
     if accepted is None or not other.times or incomparable(accepted.environment, other.environment):
         return None
@@ -148,7 +148,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
         return LiveBaselines()
     must = words is not None
     source = options.sources.get("against", arm.FLAG)
-    words = words or arms.ArmWords(text=BASELINE, lock=BASELINE)
+    words = words or arms.ArmSpec(text=BASELINE, lock=BASELINE)
     key = functools.partial(locked.machine_key, facts=facts, options=options)
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
     if not wanted:
@@ -178,7 +178,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
     return LiveBaselines(against, stored, wanted, current)
 
 
-def _with_source(words: ArmWords, wanted: Wanted, options: Options, cache: Path, say: Say) -> ArmWords:
+def _with_source(words: ArmSpec, wanted: Wanted, options: Options, cache: Path, say: Say) -> ArmSpec:
     """The arm with the accepted files, if those that are here are other ones."""
     if not wanted.changed:
         return words
@@ -189,7 +189,7 @@ def _with_source(words: ArmWords, wanted: Wanted, options: Options, cache: Path,
     return replace(words, variables={**words.variables, **sources.tree_of(kept, cache, say).variables})
 
 
-def named(options: Options) -> ArmWords | None:
+def named(options: Options) -> ArmSpec | None:
     """The arm that names a lock by `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`, or None."""
     if options.arm is None or not arms.names_lock(options.arm):
         return None
@@ -198,7 +198,7 @@ def named(options: Options) -> ArmWords | None:
 
 
 def _locks_of(
-    words: ArmWords, options: Options, cases: Sequence[Case], key: Callable[[str], str], source: str, *, must: bool
+    words: ArmSpec, options: Options, cases: Sequence[Case], key: Callable[[str], str], source: str, *, must: bool
 ) -> tuple[dict[Case, Wanted], dict[Case, str]]:
     """The lock and the source of each case that has a baseline, or why it has none."""
     if words.lock != BASELINE:
@@ -324,7 +324,7 @@ def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
     return locks.parse(text, f"the lock of the run {selector}")
 
 
-def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWords:
+def resolved(words: ArmSpec, options: Options, say: Say, source: str) -> ArmSpec:
     """An arm with the interpreter of its lock and the tree of its source, if it names one."""
     cache = scratch.cache(options.cache)
     words = arm.with_source(words, options, source, say)

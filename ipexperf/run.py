@@ -38,14 +38,14 @@ from ipexperf.result import METRICS, PRIMARY, Measurement, Verdict
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against, Judged, OtherSide
+    from ipexperf.compare.against import Against, Judged, OtherResults
     from ipexperf.compare.walk import Suite
     from ipexperf.dossier.making import Question
     from ipexperf.history.store import Status
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
-    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
 
 
@@ -161,7 +161,7 @@ class Run:
         """Whether this session of pytest would have a test of this name, if there were one."""
 
     def adopt(
-        self, calls: Sequence[Case], suite: Suite, given: tuple[ArmWords, ArmWords] | None = None, *, alone: bool
+        self, calls: Sequence[Case], suite: Suite, given: tuple[ArmSpec, ArmSpec] | None = None, *, alone: bool
     ) -> None:
         """Measure these functions too, or `alone`. Called before `open`: tests are known when they are collected.
 
@@ -339,7 +339,7 @@ class Run:
         if alone:
             self._measure_part(Group(part.name, alone), None)
 
-    def _finish_pairs(self, judged: Mapping[Case, Judged], others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
+    def _finish_pairs(self, judged: Mapping[Case, Judged], others: Mapping[Case, OtherResults]) -> tuple[Case, ...]:
         """Record the cases that were compared. Returns those that must be judged by stored numbers instead.
 
         `others` are the results of their baselines' software, if they were compared with that.
@@ -357,7 +357,7 @@ class Run:
         """What a group has so far, judged. `cut` is the reason for cases that still miss launches."""
         return playing.judged(cut).values() if isinstance(playing, AgainstRun) else self._unfinished(playing, cut)
 
-    def _without_baseline(self, others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
+    def _without_baseline(self, others: Mapping[Case, OtherResults]) -> tuple[Case, ...]:
         """The cases that the software of their baseline cannot run, to be judged by stored numbers instead.
 
         None if the user asked for another arm or a live baseline: then that is a failure.
@@ -370,7 +370,7 @@ class Run:
             self._say(f"{case.id}: {self._live.stored[case]}: it is judged by stored numbers")
         return tuple(lost)
 
-    def _with_machine(self, measurement: Measurement, verdict: Verdict, other: OtherSide | None) -> Verdict:
+    def _with_machine(self, measurement: Measurement, verdict: Verdict, other: OtherResults | None) -> Verdict:
         """The verdict, with a comparison of the baseline's software with its stored numbers."""
         if other is None or verdict.pairs is None:
             return verdict

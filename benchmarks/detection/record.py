@@ -26,7 +26,7 @@ from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import to_samples
 from ipexperf.errors import IpexperfError
-from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.arms import ArmSpec
 
 TURNS = 30
 """Turns of each worker in a pair."""
@@ -70,7 +70,7 @@ def main() -> int:
         options = planning.resolve(told)
         plan = run.plan(options)
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
-        arms = [arm(conductor, case, ArmWords()) for case in plan.cases]
+        arms = [arm(conductor, case, ArmSpec()) for case in plan.cases]
         known = told.file.read_text().splitlines() if told.file.exists() else []
         number = 1 + max((int(text.split(",")[2]) for text in known), default=-1)
         longest = 0.0

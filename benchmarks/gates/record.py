@@ -24,7 +24,7 @@ from ipexperf.compare.arm import Arm, arm
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
-from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.arms import ArmSpec
 from ipexperf.result import METRICS
 
 
@@ -49,7 +49,7 @@ def main() -> int:
     chance = random.Random()  # noqa: S311 - a start order, no secret
     conductor = Conductor(options, Path.cwd(), lambda _: None)
     try:
-        arms = [arm(conductor, case, ArmWords(), case.id) for case in run.plan(options).cases]
+        arms = [arm(conductor, case, ArmSpec(), case.id) for case in run.plan(options).cases]
         plain = [replace(one, prove=False, accuracy=False) for one in arms]
         there = arguments.file.read_text().splitlines() if arguments.file.exists() else []
         first = 1 + max((int(line.split(",")[2]) for line in there), default=-1)

@@ -74,7 +74,7 @@ def sides(conductor: Conductor, options: Options, plan: Plan, row: Row) -> tuple
     if unmet:
         return None
     # A case that is slowed on purpose would fail its proof.
-    both = arm.arm(conductor, case, arms.ArmWords()), arm.arm(conductor, other, words)
+    both = arm.arm(conductor, case, arms.ArmSpec()), arm.arm(conductor, other, words)
     return replace(both[0], prove=False), replace(both[1], prove=False)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipexperf.compare.against import Against, AgainstRun, Judged
     from ipexperf.compare.sequence import Comparison
     from ipexperf.history.store import Status
-    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
     from ipexperf.recorder import Recorder
     from ipexperf.result import Verdict
@@ -103,7 +103,7 @@ def _of_tests(arguments: argparse.Namespace, options: Options) -> int:
     return Given(options, words).run(arguments.tests)
 
 
-def _words(arguments: argparse.Namespace, options: Options, say: Callable[[str], None]) -> tuple[ArmWords, ArmWords]:
+def _words(arguments: argparse.Namespace, options: Options, say: Callable[[str], None]) -> tuple[ArmSpec, ArmSpec]:
     """Both arms, each with the interpreter of its lock and the tree of its source."""
     from ipexperf import live_baseline
     from ipexperf.plan import arms

@@ -54,7 +54,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     matrix.check_names(options)
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
-    facts = arm.facts(arms.ArmWords(), options)
+    facts = arm.facts(arms.ArmSpec(), options)
     findings = machine_checks.run_checks(machine_checks.CheckedMachine(Path("/"), tuple(allowed()), facts, os.environ))
     console.say("\n".join(_findings(findings)))
     sys.stdout.flush()
@@ -96,7 +96,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     with contextlib.closing(Conductor(options, Path.cwd(), progress.say)) as conductor:
         chance = random.Random()  # noqa: S311 - a start order, no secret
         try:
-            a, b = (arm.arm(conductor, case, arms.ArmWords(), name) for name in ("as it is", "A/A"))
+            a, b = (arm.arm(conductor, case, arms.ArmSpec(), name) for name in ("as it is", "A/A"))
             same = sequence.Comparison(a, b, policy)
             for _ in sequence.Contest([same], Effort(), conductor, chance, progress.say).play():
                 """All pairs are made before anything is said."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, RoundRecord, Verdict
 
-AS_IT_IS = arms.ArmWords()
+AS_IT_IS = arms.ArmSpec()
 Judged = tuple["Measurement", "Verdict", PairPolicy]
 
 
@@ -39,11 +39,11 @@ Judged = tuple["Measurement", "Verdict", PairPolicy]
 class Against:
     """The first arm, the option that named it, the case that it runs for each planned case, and the judge's policy."""
 
-    words: arms.ArmWords
+    words: arms.ArmSpec
     source: str
     cases: Mapping[Case, Case]
     policy: PairPolicy
-    own: arms.ArmWords = AS_IT_IS
+    own: arms.ArmSpec = AS_IT_IS
     """The second arm in the user's words."""
     names: tuple[str, str] = (f"the arm of {arm.FLAG}", "")
     """The names of both arms in failures."""
@@ -80,7 +80,7 @@ class Against:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherSide:
+class OtherResults:
     """The results of the other arm of a case."""
 
     times: tuple[float, ...] = ()
@@ -178,7 +178,7 @@ class AgainstRun:
         """The comparison so far of each case whose arms could be made."""
         return {entry.case: entry.comparison for entry in self._entries if entry.comparison}
 
-    def other_sides(self) -> dict[Case, OtherSide]:
+    def other_sides(self) -> dict[Case, OtherResults]:
         """The results of the other arm of each case whose arms could be made."""
         return {case: _other_side(comparison) for case, comparison in self.comparisons().items()}
 
@@ -260,7 +260,7 @@ class AgainstRun:
         )
 
 
-def _other_side(comparison: Comparison) -> OtherSide:
+def _other_side(comparison: Comparison) -> OtherResults:
     sides = [pair.a for pair in comparison.pairs if pair.a.launch.metrics.get(PRIMARY, 0) > 0]
     failure, unable = comparison.failure, ""
     if failure is not None and failure.arm is comparison.a:
@@ -268,7 +268,7 @@ def _other_side(comparison: Comparison) -> OtherSide:
     elif comparison.stop.why is Why.WRONG:
         unable = sequence.wrong(comparison.pairs[0].a.launch)
     times = tuple(side.launch.metrics[PRIMARY] for side in sides)
-    return OtherSide(times, sides[0].environment if sides else {}, unable)
+    return OtherResults(times, sides[0].environment if sides else {}, unable)
 
 
 def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
@@ -325,20 +325,20 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
     return of(words, others, options)
 
 
-def of(words: arms.ArmWords, cases: Mapping[Case, Case], options: Options) -> Against:
+def of(words: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> Against:
     """The arm of `--perf-against` that runs these cases, judged as the options say."""
     source = options.sources.get("against", arm.FLAG)
     policy = PairPolicy(**arms.policy(options)).shared(len(cases))
     return Against(words, source, cases, policy, metrics=gates.gate(options), changed=changed((words,), options))
 
 
-def changed(words: Iterable[arms.ArmWords], options: Options) -> tuple[str, ...]:
+def changed(words: Iterable[arms.ArmSpec], options: Options) -> tuple[str, ...]:
     """The files that are other ones in the commits of these arms than now."""
     commits = [one.source.removeprefix(arms.GIT) for one in words if one.source.startswith(arms.GIT)]
     return tuple(x for sha in commits for x in sources.others_changed({"commit": sha}, options.baselines) or ())
 
 
-def between(a: arms.ArmWords, b: arms.ArmWords, cases: Mapping[Case, Case], options: Options) -> Against:
+def between(a: arms.ArmSpec, b: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> Against:
     """Both arms of `ab`, for cases that are judged as those of `--perf-against`."""
     return replace(of(a, cases, options), source="--a", own=b, names=("a", "b"), changed=changed((a, b), options))
 

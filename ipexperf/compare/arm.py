@@ -28,7 +28,7 @@ from ipexperf.redaction import recorded
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.conduct.conductor import Conductor
-    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
 
 FLAG = "--perf-against"
@@ -66,7 +66,7 @@ class Arm:
         return WorkerError(error.outcome, error.reason, error.log, self.name)
 
 
-def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
+def facts(words: ArmSpec, options: Options, source: str = FLAG) -> Facts:
     """Ask the arm's interpreter, under the arm's variables, what it has. `source` names the arm's option."""
     devices = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
     matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
@@ -76,7 +76,7 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     return placement.facts_of(facts_of_arm, placement.find(options))
 
 
-def with_source(words: ArmWords, options: Options, source: str, say: Say) -> ArmWords:
+def with_source(words: ArmSpec, options: Options, source: str, say: Say) -> ArmSpec:
     """The arm with the variables that make its workers run its own tree of files, if it names one."""
     if not words.source:
         return words
@@ -99,7 +99,7 @@ def with_source(words: ArmWords, options: Options, source: str, say: Say) -> Arm
     return replace(words, text=text, source=named, build=build, variables={**words.variables, **replaced.variables})
 
 
-def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:
+def check_imports(cases: Iterable[Case], words: ArmSpec, options: Options, source: str) -> None:
     """Raise UsageError if the arm cannot import what its cases need, before anything is measured.
 
     Only checks arms that have an interpreter or variables of their own, and need not be built first.
@@ -115,7 +115,7 @@ def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, sour
             raise UsageError(f"{source}: it cannot run {stack} on {device}: {error.reason}") from None
 
 
-def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
+def arm(conductor: Conductor, case: Case, words: ArmSpec, name: str = "") -> Arm:
     """The case under the conditions that the user's words ask for."""
     ready = conductor.ready(case, words.python, words.variables.get(ours.SOURCE, ""))
     tree = Replaced.of(words.variables)

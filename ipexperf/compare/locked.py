@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
     from ipexperf.judge.policy import PairPolicy
-    from ipexperf.plan.arms import ArmWords
+    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
 
 Say = Callable[[str], None]
@@ -51,7 +51,7 @@ def machine_key(device: str, facts: Facts, options: Options) -> str:
     return surroundings.machine_key(machine)
 
 
-def with_lock(words: ArmWords, lock: Lock, options: Options, cache: Path, say: Say) -> ArmWords:
+def with_lock(words: ArmSpec, lock: Lock, options: Options, cache: Path, say: Say) -> ArmSpec:
     """The arm with the interpreter and the variables of a lock.
 
     The interpreter is that of the run if it has exactly the packages of the lock. Else an environment is made.
@@ -68,7 +68,7 @@ def with_lock(words: ArmWords, lock: Lock, options: Options, cache: Path, say: S
 
 
 def against(
-    words: ArmWords,
+    words: ArmSpec,
     lock: Lock,
     cases: Sequence[Case],
     source: str,
@@ -100,7 +100,7 @@ def against(
     return made, unable
 
 
-def _cases_of_arm(words: ArmWords, cases: Iterable[Case], facts: Facts) -> tuple[dict[Case, Case], dict[Case, str]]:
+def _cases_of_arm(words: ArmSpec, cases: Iterable[Case], facts: Facts) -> tuple[dict[Case, Case], dict[Case, str]]:
     """The case of the other arm for each that can be measured in pairs, and why the others cannot."""
     able, unable = {}, {}
     for case in cases:

@@ -69,7 +69,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class CountedTurns:
     """The turns of an arm that count, what the machine did meanwhile, and notes on dropped turns."""
 
     turns: tuple[Turn, ...]
@@ -205,15 +205,15 @@ class Stepper:
         seconds = sum(turn.wall for turn in turns)
         return self.cold or (sum(len(x.samples) for x in turns) >= conditions.samples and seconds >= conditions.seconds)
 
-    def launch(self, spell: Spell) -> Launch:
+    def launch(self, counted: CountedTurns) -> Launch:
         """The launch record, with its proof."""
-        samples = [sample for turn in spell.turns for sample in turn.samples]
+        samples = [sample for turn in counted.turns for sample in turn.samples]
         reply = {**self.reply, **self.worker.ask("memory"), "block": self.shape.block}
         if self.environment:
             self.environment = {**self.environment, **self.worker.ask("source")}
-        shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
+        shares = {**counted.shares, "turn_warm": float(self.shape.warm)}
         launch = record(self.arm.index, samples, reply, shares, self.worker)
-        launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
+        launch = replace(launch, contended=counted.contended, notes=(*self.arm.conditions.notes, *counted.notes))
         if not self.cold:
             launch = with_sample_note(launch, samples, self.arm.conditions)
         launch = with_wait_note(launch, samples, self.arm.conditions)
@@ -287,10 +287,10 @@ class Answerers:
         """Whether there are as many requests as asked for, and enough for a p99."""
         return sum(len(turn.samples) for turn in turns) >= max(self.arm.conditions.samples, P99_SAMPLES)
 
-    def launch(self, spell: Spell) -> Launch:
+    def launch(self, counted: CountedTurns) -> Launch:
         """The launch record of these windows, with the proof of every instance."""
         conditions = self.arm.conditions
-        windows: list[Window] = [turn.reply for turn in spell.turns]
+        windows: list[Window] = [turn.reply for turn in counted.turns]
         memory = sum(reply["peak_memory"] for reply in self._ask("memory"))
         self.environment = {**self.environment, **self.workers[0].ask("source")}
         proofs = self._ask("proof")
@@ -311,12 +311,12 @@ class Answerers:
         metrics = figures(samples, {**last, "items": items, "peak_memory": memory})
         metrics["throughput"] = items * len(samples) / sum(window.wall for window in windows)
         gate = {
-            **spell.shares,
+            **counted.shares,
             "late": late,
             "steady": min(reply["steady"] for reply in self._warmed),
             "first_step": max(reply["first_step"] for reply in self._warmed),
         }
-        notes = (*instances.requests_noted(len(samples)), *spell.notes, *instances.merged_notes(replies))
+        notes = (*instances.requests_noted(len(samples)), *counted.notes, *instances.merged_notes(replies))
         launch = Launch(
             self.arm.index,
             "ok",
@@ -327,7 +327,7 @@ class Answerers:
                 instances.check_cores(proofs, conditions),
             ),
             gate=gate,
-            contended="; ".join(filter(None, (spell.contended, behind))),
+            contended="; ".join(filter(None, (counted.contended, behind))),
             log=self.workers[0].log(),
             notes=(*conditions.notes, *notes),
             emulated=any(reply["emulated"] for reply in replies),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ipexperf.compare import alike, order
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Player, Spell, Stepper, Turn, failed, guarded, new_player
+from ipexperf.compare.players import CountedTurns, Player, Stepper, Turn, failed, guarded, new_player
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conductor import now
@@ -233,13 +233,13 @@ def _sides(players: Sequence[Player], rotations: Rotations, *, thin: bool) -> li
     """Record each arm: its samples and proof, and its accuracy if that was asked for."""
     sides = []
     for place, player in enumerate(players):
-        spell = _spell(player, place, rotations, float(len(players)), thin=thin)
+        counted = _counted(player, place, rotations, float(len(players)), thin=thin)
         launch = None
         if player.failure is None:
             with guarded(player):
-                launch = player.accuracy(player.launch(spell))
+                launch = player.accuracy(player.launch(counted))
                 player.dismiss()
-        times = (spell.times,) if launch else ()
+        times = (counted.times,) if launch else ()
         sides.append(Side(player.arm, launch or failed(player), player.environment, times, player.failure))
     return sides
 
@@ -249,7 +249,7 @@ def _thin(rotations: Rotations, effort: Effort) -> bool:
     return len(rotations.counted) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
-def _spell(player: Player, place: int, rotations: Rotations, arms: float, *, thin: bool) -> Spell:
+def _counted(player: Player, place: int, rotations: Rotations, arms: float, *, thin: bool) -> CountedTurns:
     """The turns of one of so many arms that count. If too few do, all of them, marked as contended."""
     turns, contended = rotations.of(place), ""
     stretches = [*rotations.calm, *rotations.busy] if rotations.keep else rotations.calm
@@ -268,4 +268,4 @@ def _spell(player: Player, place: int, rotations: Rotations, arms: float, *, thi
         notes.append(f"dropped {share}, as did its neighbours: {rotations.busy[-1].busy}")
     if player.failure is None and not all(math.isfinite(turn.step) for turn in turns):
         notes.append("a turn has no valid time")
-    return Spell(tuple(turns), shares, contended, tuple(notes))
+    return CountedTurns(tuple(turns), shares, contended, tuple(notes))

@@ -23,7 +23,7 @@ from ipexperf.bench.machine import kernel_files
 from ipexperf.compare import alike
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import RETRIES, GroupRun, OpenCase
-from ipexperf.compare.players import Spell, Stepper, guarded
+from ipexperf.compare.players import CountedTurns, Stepper, guarded
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort, Round, tell_repeated
 from ipexperf.compare.sequence import Comparison, Contest, Ending, Failure, Why, seconds_left
@@ -63,7 +63,7 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Absence:
     """Why a session did not stand in a test."""
 
     how: str
@@ -100,9 +100,9 @@ class Caller(Stepper):
         if self.arm.prove:
             self.environment = self.worker.ask("environment")
 
-    def launch(self, spell: Spell) -> Launch:
+    def launch(self, counted: CountedTurns) -> Launch:
         """Without what only a process of its own could tell, such as its peak of memory."""
-        launch = super().launch(spell)
+        launch = super().launch(counted)
         alone = {"alone": 1.0} if self._alone else {}
         return replace(launch, metrics=not_fresh(launch.metrics), gate={**launch.gate, **alone})
 
@@ -115,12 +115,12 @@ class Caller(Stepper):
         """Nothing: the session has other tests."""
 
 
-class Walker:
+class ArmSession:
     """The session of one arm in a walk."""
 
     def __init__(self, suite: Suite, arms: Mapping[str, Arm], name: str, stack: contextlib.ExitStack) -> None:
         self.arms = arms
-        self.gone: dict[str, Gone] = {}
+        self.gone: dict[str, Absence] = {}
         self.at: str | None = None
         """The test that it stands in."""
         self.once = False
@@ -170,10 +170,10 @@ class Walker:
                     self._lost(name, error)
             return
         for name, how, why in reply["gone"]:
-            self.gone.setdefault(name, Gone(how, redacted(why)))
+            self.gone.setdefault(name, Absence(how, redacted(why)))
         self.at, self.once = reply["test"], reply.get("once", False)
         if self.at is None:
-            self.gone = {name: Gone("missing", "") for name in self._order} | self.gone
+            self.gone = {name: Absence("missing", "") for name in self._order} | self.gone
 
     def reach(self, test: str) -> bool:
         """Go on until it stands in this test or behind it. Returns whether it stands in it."""
@@ -184,9 +184,9 @@ class Walker:
             self.arrive(test)
         return self._alive and self.at == test
 
-    def absence(self, test: str) -> Gone | None:
+    def absence(self, test: str) -> Absence | None:
         """Why it does not stand in this test, if it does not."""
-        return None if self.at == test else self.gone.get(test, Gone("missing", ""))
+        return None if self.at == test else self.gone.get(test, Absence("missing", ""))
 
     def finish(self) -> None:
         """Go through the tests that are left, so that fixtures are torn down."""
@@ -212,10 +212,10 @@ class Walker:
         stood, self.at = self.at, None
         # The test that it stood in may have ended it when that went on: `reach` asks a fresh one.
         if stood is None or error.outcome != "crashed":
-            self.gone.setdefault(test, Gone("failed", error.reason, error))
+            self.gone.setdefault(test, Absence("failed", error.reason, error))
 
 
-Outcome = Round | tuple[Gone | None, ...]
+Outcome = Round | tuple[Absence | None, ...]
 """What a walk finds of a test: its round, or why each arm did not stand in it."""
 
 
@@ -231,7 +231,9 @@ def walk(
     with contextlib.ExitStack() as stack:
         count = len(next(iter(tests.values())))
         walkers = [
-            Walker(suite, {test: _hashing(arms[place], number) for test, arms in tests.items()}, f"gw{place}", stack)
+            ArmSession(
+                suite, {test: _hashing(arms[place], number) for test, arms in tests.items()}, f"gw{place}", stack
+            )
             for place in range(count)
         ]
         first = next(iter(tests))
@@ -281,11 +283,13 @@ def _hashing(arm: Arm, seed: int) -> Arm:
     return replace(arm, conditions=replace(conditions, variables=variables))
 
 
-def _gone(test: str, arms: Sequence[Arm], walkers: Sequence[Walker], say: Callable[[str], None]) -> list[Gone | None]:
+def _gone(
+    test: str, arms: Sequence[Arm], walkers: Sequence[ArmSession], say: Callable[[str], None]
+) -> list[Absence | None]:
     """Why each arm does not stand in a test, or imports something else than its tree of files."""
     errors = alike.unlike(arms, [walker.worker for walker in walkers if walker.worker is not None], say)
     if any(errors):
-        return [Gone("failed", error.reason, error) if error else None for error in errors]
+        return [Absence("failed", error.reason, error) if error else None for error in errors]
     return [walker.absence(test) for walker in walkers]
 
 
@@ -356,7 +360,7 @@ def _blamed(comparison: Comparison, errors: Sequence[WorkerError | None]) -> tup
     return next(((arm, arm.blamed(error)) for arm, error in sides if error), None)
 
 
-def _absent(comparison: Comparison, found: Sequence[Gone | None]) -> str:
+def _absent(comparison: Comparison, found: Sequence[Absence | None]) -> str:
     names = [arm.name or "this run" for arm in (comparison.a, comparison.b)]
     texts = dict.fromkeys(str(gone) for gone in found if gone)
     if len(texts) == 1 and all(found):

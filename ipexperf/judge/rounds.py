@@ -148,7 +148,7 @@ def _squares(part: Sequence[Sequence[float]]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class OddProcess:
     """An arm whose process was unlike its others: `factor` times as slow, compared with the other arms of its round."""
 
     seat: SeatRecord
@@ -157,7 +157,7 @@ class Odd:
     factor: float
 
 
-def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[Odd]:
+def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[OddProcess]:
     """Find processes beyond OUTLIER and ODD. Needs three rounds of the same arms, to know which one is odd."""
     processes = []
     for same in _same_arms(rounds):
@@ -167,7 +167,9 @@ def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[Odd]:
         limit = max(OUTLIER * pool.scale, math.log(ODD))
         for (record, seats), row in zip(same, _deviations(times), strict=True):
             processes += [
-                Odd(seat, record.number, math.exp(x)) for seat, x in zip(seats, row, strict=True) if abs(x) > limit
+                OddProcess(seat, record.number, math.exp(x))
+                for seat, x in zip(seats, row, strict=True)
+                if abs(x) > limit
             ]
     return processes
 

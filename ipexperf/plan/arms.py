@@ -35,7 +35,7 @@ OF_LAUNCHES = ("launches", "samples", "seconds")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ArmWords:
+class ArmSpec:
     """A parsed arm: how it differs from the plan."""
 
     text: str = ""
@@ -91,7 +91,7 @@ def _with_data_of(planned: Case, name: str) -> Case:
     return dataclasses.replace(planned, data=model.data, size=model.size, version=model.version)
 
 
-def parse(text: str, source: str) -> ArmWords:
+def parse(text: str, source: str) -> ArmSpec:
     """Parse the words of an arm: an interpreter's path, maybe after `python=`, or a lock; variables, axes and knobs."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     software = []
@@ -115,7 +115,7 @@ def parse(text: str, source: str) -> ArmWords:
     if len(trees) > 1:
         raise UsageError(f"{where}: an arm has only one source, not both '{trees[0]}' and '{trees[1]}'")
     python, lock = _software([word for word in software if word not in trees], where)
-    return ArmWords(masked, python, lock, "".join(trees), "", **parts)
+    return ArmSpec(masked, python, lock, "".join(trees), "", **parts)
 
 
 def _is_tree(word: str) -> bool:
@@ -215,6 +215,6 @@ def no_turns(case: Case) -> str | None:
     return f"{case.mode} is timed once per process, but the workers of a pair take many turns" if mode.cold else None
 
 
-def measured(case: Case, words: ArmWords) -> Case:
+def measured(case: Case, words: ArmSpec) -> Case:
     """Return the case as recorded. Steps that took turns with another arm get a series of their own."""
     return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.series or ITSELF)])))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ipexperf.case import AGAINST, Case
-from ipexperf.judge.rounds import Odd, Pools, odd
+from ipexperf.judge.rounds import OddProcess, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
 from ipexperf.plan.groups import groups
 from ipexperf.report import functions, roofs
@@ -233,7 +233,7 @@ def _odd(rounds: Sequence[RoundRecord], pools: Pools) -> list[str]:
     return labelled("ODD PROCESS", f"{meaning}: {named([_named_odd(record) for record in processes])}")
 
 
-def _named_odd(process: Odd) -> str:
+def _named_odd(process: OddProcess) -> str:
     twin = " (twin)" if process.seat.role == "twin" else ""
     return f"{process.seat.case.id}{twin}: {process.factor:.3g} times in round {process.number}"
 

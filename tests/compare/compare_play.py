@@ -14,7 +14,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Spell, Turn
+from ipexperf.compare.players import CountedTurns, Turn
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
@@ -138,7 +138,7 @@ class Scripted:
     def enough(self, turns: Sequence[Turn]) -> bool:
         return bool(turns)
 
-    def launch(self, spell: Spell) -> Launch:
+    def launch(self, spell: CountedTurns) -> Launch:
         samples = tuple(sample for turn in spell.turns for sample in turn.samples)
         shares, contended, notes = spell.shares, spell.contended, spell.notes
         return Launch(self.arm.index, "ok", samples=samples, gate=shares, contended=contended, notes=notes)

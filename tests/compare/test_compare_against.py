@@ -22,7 +22,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.plan.arms import ArmWords, parse
+from ipexperf.plan.arms import ArmSpec, parse
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.options import Options
 from ipexperf.result import PairsEvidence
@@ -47,7 +47,7 @@ def conductor(fake: str, tmp_path: Path, clock: Clock) -> Conductor:
     return Conductor(options, tmp_path, lambda _: None, policy=FREE, clock=clock)
 
 
-def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: Case = CASE) -> Against:
+def against(other: Case, words: ArmSpec, policy: PairPolicy = POLICY, *, mine: Case = CASE) -> Against:
     return Against(words, FLAG, {mine: other}, policy)
 
 
@@ -85,7 +85,7 @@ def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor)
     """After the launches that it had. The case failed."""
     died = WorkerError("crashed", f"{OTHER}: killed by SIGSEGV", "its last words")
     rounds = scripted(iter([pair(1.0, 1.0), failed(died)]))
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
+    measurement, verdict, _ = judged(conductor, against(CASE, ArmSpec()), together=rounds)
     assert [(one.index, one.outcome) for one in measurement.launches] == [(0, "ok"), (1, "crashed")]
     assert (measurement.launches[1].reason, measurement.launches[1].log) == (died.reason, "its last words")
     assert verdict.outcome == "failed"
@@ -96,7 +96,7 @@ def test_what_the_other_tree_lacks_is_not_measured_and_its_baseline_is_unable(co
     """So no network is green because the other arm could not find it: a baseline's numbers judge it."""
     lacking = failed(WorkerError("absent", f"{OTHER}: unknown model"))
     use(scripted(iter([replace(lacking, sides=lacking.sides[::-1])])))
-    run = AgainstRun(against(CASE, ArmWords()), [(CASE, AS_ALL)], conductor, lambda _: None, QUICK, chance())
+    run = AgainstRun(against(CASE, ArmSpec()), [(CASE, AS_ALL)], conductor, lambda _: None, QUICK, chance())
     finish(run)
     measurement, verdict, _ = run.judged()[CASE]
     assert (measurement.launches, measurement.cut, verdict.outcome) == ((), f"{OTHER}: unknown model", "inconclusive")
@@ -113,7 +113,7 @@ def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor)
     measurement, _, _ = judged(conductor, against(LOSSY, words), together=rounds)
     assert len(rounds.asked) == 1
     assert "lossy is in quarantine" in measurement.launches[-1].reason
-    judged(conductor, against(CASE, ArmWords(), replace(POLICY, max_pairs=1)), together=rounds)
+    judged(conductor, against(CASE, ArmSpec(), replace(POLICY, max_pairs=1)), together=rounds)
     assert len(rounds.asked) == 2
 
 
@@ -136,7 +136,7 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
 
     monkeypatch.setattr(conductor, "ready", prepared)
     use(scripted(replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0)))
-    other = Against(ArmWords(), FLAG, cases, POLICY)
+    other = Against(ArmSpec(), FLAG, cases, POLICY)
     run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance())
     with contextlib.suppress(stop):
         for _ in run.play():

@@ -12,7 +12,7 @@ from ipexperf.compare.round import Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.dossier import making
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.arms import ArmSpec
 from ipexperf.result import Launch, Verdict
 
 CASE = Case("resnet18", "cpu", "bf16", "infer", "stock", 32, 32)
@@ -20,7 +20,7 @@ NIGHT = "2.10.0.dev202611"
 
 
 def commands(torch: tuple[str, str] = ("2.8.0", "2.8.0"), commits: tuple[str, str] = ("", ""), **variables: str) -> Any:
-    against = Against(ArmWords("baseline:a"), "", {CASE: CASE}, PairPolicy())
+    against = Against(ArmSpec("baseline:a"), "", {CASE: CASE}, PairPolicy())
     question = making.Question(CASE, Verdict("regressed", ""), against, "", "", "pytest", "--model x", commits)
     sides = [
         Side(Arm(CASE, Conditions(Settings(), variables=given)), Launch(0, "ok"), {"software": {"torch": version}})

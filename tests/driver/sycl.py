@@ -16,7 +16,7 @@ from fake_xpu import Properties, install
 
 
 @dataclass(frozen=True)
-class Told(Properties):
+class Card(Properties):
     is_integrated_gpu: bool = False
 
 
@@ -49,8 +49,8 @@ def integrated() -> bool:
     return bool(told.flags & 1)
 
 
-def properties(device: Any) -> Told:
-    return Told(
+def properties(device: Any) -> Card:
+    return Card(
         name=device.name,
         driver_version=device.driver_version,
         total_memory=device.global_mem_size,

@@ -70,9 +70,9 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *places])
     mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
-    config.workerinput = Told(config, {**request["told"], **mine})  # type: ignore[attr-defined]
+    config.workerinput = WorkerInput(config, {**request["told"], **mine})  # type: ignore[attr-defined]
     settings = Settings.of(request["settings"])
-    arm = Arm(request, settings, line, standing)
+    arm = ArmPlugin(request, settings, line, standing)
     config.pluginmanager.register(arm, "ipexperf-arm")
     if request["benchmark"]:
         config.pluginmanager.register(Suite.of(config, arm.measured), "ipexperf-arm-benchmark")
@@ -84,7 +84,7 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     return {"test": None, **arm.passed()}
 
 
-class Told(dict[str, Any]):
+class WorkerInput(dict[str, Any]):
     """What a plugin told its workers. What it did not tell, for want of pytest-xdist, is most often an option."""
 
     def __init__(self, config: pytest.Config, told: Mapping[str, Any]) -> None:
@@ -132,7 +132,7 @@ def _within(test: str, collector: str) -> bool:
     return collector in ("", ".") or test.startswith((f"{collector}/", f"{collector}::"))
 
 
-class Arm:
+class ArmPlugin:
     """The plugin of the session."""
 
     def __init__(

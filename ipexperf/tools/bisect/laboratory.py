@@ -17,7 +17,7 @@ from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import Answer
-from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.arms import ArmSpec
 from ipexperf.plan.gates import AS_ALL
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 
@@ -56,7 +56,7 @@ class Laboratory:
     """The bad end, once its slowdown sets the tolerance of candidates."""
     _for_candidates: PairPolicy = field(init=False)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    _good_arm: ArmWords | None = None
+    _good_arm: ArmSpec | None = None
 
     def __post_init__(self) -> None:
         self._for_candidates = self.policy
@@ -141,7 +141,7 @@ class Laboratory:
             )
             return self._compared(against)
 
-    def _good_end(self) -> ArmWords:
+    def _good_end(self) -> ArmSpec:
         if self._good_arm is None:
             try:
                 installed = self._open.enter_context(self.good.ready(self.cache, self.progress.say))
@@ -150,11 +150,11 @@ class Laboratory:
             self._good_arm = self._arm(self.good, installed)
         return self._good_arm
 
-    def _arm(self, software: Software, installed: Installed) -> ArmWords:
+    def _arm(self, software: Software, installed: Installed) -> ArmSpec:
         lock = software.lock(self.cache)
         text = f"lock:{lock.digest}" if lock else software.key
         unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
-        return ArmWords(text, installed.python, variables={**unset, **dict(installed.variables)})
+        return ArmSpec(text, installed.python, variables={**unset, **dict(installed.variables)})
 
     def _compared(self, against: Against) -> Measured:
         """Measure the rounds. They are not recorded: the software of a candidate is in no series."""

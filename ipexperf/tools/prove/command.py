@@ -26,7 +26,7 @@ KEPT = 20
 MARK = onednn.MARK.encode()
 
 
-class Heard:
+class OnednnLog:
     """oneDNN's log as it comes out of a process, counted while it comes: a server may print for days."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ def run_prove(arguments: argparse.Namespace) -> int:
     from ipexperf.judge import structure
 
     before = _read(arguments.against) if arguments.against else None
-    heard = Heard()
+    heard = OnednnLog()
     status = _listen(arguments.command, heard)
     ran = heard.fingerprint()
     if arguments.into is not None:
@@ -95,7 +95,7 @@ def run_prove(arguments: argparse.Namespace) -> int:
     return status or (LOST if compared.fails else 0)
 
 
-def _listen(command: list[str], heard: Heard) -> int:
+def _listen(command: list[str], heard: OnednnLog) -> int:
     """Run the command. The library prints to its output, from which we take those lines out again."""
     environment = {**os.environ, "ONEDNN_VERBOSE": "1"}
     with ending_with_us(command, stdout=subprocess.PIPE, env=environment) as process:
@@ -115,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"--against {path}: {error.strerror}") from None
     except ValueError:
         document = None
-    if not isinstance(document, dict) or not Heard().fingerprint().keys() <= document.keys():
+    if not isinstance(document, dict) or not OnednnLog().fingerprint().keys() <= document.keys():
         raise UsageError(f"--against {path} is no file of `ipexperf prove --into`")
     return document
 
