@@ -138,9 +138,9 @@ class Scripted:
     def enough(self, turns: Sequence[Turn]) -> bool:
         return bool(turns)
 
-    def launch(self, spell: CountedTurns) -> Launch:
-        samples = tuple(sample for turn in spell.turns for sample in turn.samples)
-        shares, contended, notes = spell.shares, spell.contended, spell.notes
+    def launch(self, counted: CountedTurns) -> Launch:
+        samples = tuple(sample for turn in counted.turns for sample in turn.samples)
+        shares, contended, notes = counted.shares, counted.contended, counted.notes
         return Launch(self.arm.index, "ok", samples=samples, gate=shares, contended=contended, notes=notes)
 
     def dismiss(self) -> None:
