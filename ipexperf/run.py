@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipexperf import baseline_source, live_baseline, outcomes, scratch
+from ipexperf import baseline_source, live_baseline, scratch
 from ipexperf.bench import loading, user_files
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.compare import against as comparing
@@ -19,17 +17,17 @@ from ipexperf.compare.against import AgainstRun
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.walk import WalkRun
-from ipexperf.conduct import interrupts, placement, process
+from ipexperf.conduct import interrupts, placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
+from ipexperf.next_commands import NextCommands
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.presets import PRESETS
-from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.report.lines import named
 from ipexperf.report.pace import Pace
@@ -114,6 +112,7 @@ class Run:
         # Its tests may be of functions alone, which is not known yet.
         self.plan = plan(options, may_be_empty=True)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
+        self._commands = NextCommands(options, self.plan.launches)
         self._against = comparing.find(options, self.plan.cases, say)
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline."""
@@ -303,7 +302,7 @@ class Run:
         """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
         parts: dict[str, tuple[Against | None, list[Case]]] = {}
         for case in group.cases:
-            against = self._against or self._live.against.get(case)
+            against = self._arm_of(case)
             parts.setdefault(against.key if against else "", (against, []))[1].append(case)
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
@@ -561,16 +560,16 @@ class Run:
             against,
             self._live.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
             self._blocks.get(recorded.uid) or self.block(measurement, verdict, self._places),
-            self._reproduce(recorded, self._places),
+            self._commands.reproduce(recorded, self._arm_of(recorded), self._places),
             rerun.options(case, **rerun.named(case, self.options)),
             (self._commit_of(against, case), str(measurement.environment.get("git", {}).get("commit") or "")),
         )
 
     def _other_arm(self, recorded: Case) -> tuple[Against | None, Case]:
         """The arm that a recorded case was compared with, and the case as it was planned."""
-        arms = [self._against] if self._against else [self._live.against.get(recorded)]
-        both = ((against, case) for against in arms if against for case in against.cases)
-        return next((pair for pair in both if pair[0].recorded(pair[1]) == recorded), (None, recorded))
+        against = self._arm_of(recorded)
+        planned = (case for case in against.cases if against.recorded(case) == recorded) if against else ()
+        return next(((against, case) for case in planned), (None, recorded))
 
     def _commit_of(self, against: Against | None, case: Case) -> str:
         """The commit that the files of the other arm are of. Empty if that is not known, or they are the same."""
@@ -628,7 +627,8 @@ class Run:
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
-        again, accept = self._reproduce(measurement.case, places), self._accept(measurement)
+        again = self._commands.reproduce(measurement.case, self._arm_of(measurement.case), places)
+        accept = self._commands.accept(measurement.case, self.uid)
         if pairs := verdict.pairs:
             changed: Sequence[str] = pairs.differences
             accept = accept if pairs.lock else ""
@@ -639,37 +639,9 @@ class Run:
         self._blocks[measurement.case.uid], self._places = text, places
         return text
 
-    def _reproduce(self, case: Case, places: Sequence[str]) -> str:
-        from ipexperf.report import rerun
-
-        # The name of a lock does not name its source; `baseline` names both.
-        against = self._against or self._live.against.get(case)
-        arm = None if against is None else BASELINE if against.tree else against.words.text
-        if case.is_call:
-            variables = process.tuned_by_user(os.environ)
-            own = against.own.text if against else ""
-            return rerun.of_function(
-                case.model, arm, own, variables, benchmark=self.options.benchmark, build=self.options.build
-            )
-        variables = process.tuned_by_user(os.environ)
-        named = rerun.named(case, self.options)
-        return rerun.command(case, self.plan.launches, places=places, against=arm, variables=variables, **named)
-
-    def _accept(self, measurement: Measurement) -> str:
-        """The command that accepts this measurement as a baseline, or an empty text if it is not recorded."""
-        if "record" in self.options.without:
-            return ""
-        run, places = self.uid[:18] if self.uid else "last", "".join(self._place_options())
-        case = shlex.quote(measurement.case.id)
-        return f'ipexperf baseline accept {run} --case {case}{places} --regression-ok --reason "WHY"'
-
-    def _place_options(self) -> tuple[str, str]:
-        """The `--db` and `--baselines` options that `ipexperf` needs to find this run; empty for the default places."""
-        database, folder = self.options.db, str(self.options.baselines)
-        return (
-            "" if database == "ipexperf.db" else f" --db {shlex.quote(database)}",
-            "" if folder == "baselines" else f" --baselines {shlex.quote(folder)}",
-        )
+    def _arm_of(self, recorded: Case) -> Against | None:
+        """The other arm of a case, as it was recorded."""
+        return self._against or self._live.against.get(recorded)
 
     def summary(self, environment: Mapping[str, str]) -> list[str]:
         """The lines printed at the end. A job of GitHub, which the environment tells of, gets its summary too."""
@@ -701,24 +673,9 @@ class Run:
 
     def _where_to_look(self, settled: RunVerdict) -> list[str]:
         """Commands that say more, each with what it shows."""
-        from ipexperf.judge.policy import Policy
-
         commands = []
         if self.uid is not None:
-            database, baselines = self._place_options()
-            commands = [f"ipexperf show {self._name}{database}    every number of this run"]
-            numbered = [x for x in self.measurements if outcomes.has_numbers(self.verdicts[x.case.uid].outcome)]
-            if numbered:
-                commands.append(f"ipexperf trend{database}        the same cases through time")
-            else:
-                commands.append("ipexperf doctor    what on this machine disturbs a measurement")
-            loud = {settled.verdicts[x.case.uid].outcome for x in self.measurements} - {"no_baseline"}
-            if puzzling := [name for name in outcomes.OUTCOMES if name in loud and not outcomes.is_fine(name)]:
-                commands.append(f"ipexperf help {puzzling[0]}    what it means, and what to do")
-            enough = Policy().minimum_launches
-            if self._against is None and any(len(x.values(PRIMARY)) >= enough for x in numbered):
-                accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'
-                commands.append(f"{accept}    judge later runs against this one")
+            commands = self._commands.further(self._name, settled, self.measurements, acceptable=self._against is None)
             if self._report is not None and not self.unwritten:
                 commands.append(f"{self._report / 'index.html'}    the same, drawn")
         if self.plan.left_out:
