@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 49_080,
+    "lines of the package and the suites": 49_085,
     "lines of tests": 43_000,
     "lines of benchmarks": 7_180,
     "words of pages": 61_000,

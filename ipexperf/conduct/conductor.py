@@ -204,7 +204,8 @@ class Conductor:
         """The servers that these cases need, or none if their round must start fresh."""
         if self._options.start != start.AUTO or self._unforkable:
             return set()
-        if any(start.why_fresh(case, placed=self._options.placement is not None) for case, _ in cases):
+        placed = bool((wish := self._options.placement) and wish.places)
+        if any(start.why_fresh(case, placed=placed) for case, _ in cases):
             return set()
         specs = {_server_spec(case, conditions, ahead=ahead) for case, conditions in cases}
         return specs if len(specs) < arms else set()

@@ -99,7 +99,7 @@ def find(options: Options, openmp: str = "") -> Placed | None:
     wish, allowed = options.placement or PlacementWish(), tuple(placement.allowed())
     if openmp and wish.launcher is None:
         wish = replace(wish, openmp=openmp)
-    if wish != PlacementWish(threads=wish.threads):
+    if wish.places:
         return _resolve(wish, options.python, allowed)
     cores = usual(allowed)
     if len(cores) == len(allowed) or (wish.threads or 0) > len(cores):

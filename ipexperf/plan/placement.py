@@ -32,6 +32,11 @@ class PlacementWish:
     allocator: str | None = None
     launcher: str | None = None
 
+    @property
+    def places(self) -> bool:
+        """Whether it asks for more than a number of threads, which a forked worker sets too."""
+        return self != PlacementWish(threads=self.threads)
+
     def __str__(self) -> str:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.cores is not None:

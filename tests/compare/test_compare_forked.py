@@ -26,6 +26,7 @@ from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
+from ipexperf.plan.placement import PlacementWish
 from ipexperf.result import Measurement
 
 pytestmark = pytest.mark.process
@@ -76,8 +77,11 @@ def proofs(found: Measurement) -> list[list[str]]:
 def test_the_first_round_is_fresh_and_the_others_are_forked(
     measured: Callable[..., list[Measurement]], started: list[Server]
 ) -> None:
-    """Under the case's own name; each launch proves how it began, and only a fresh one has what a process pays."""
-    found = measured(FP32, BF16, rounds=3)
+    """Under the case's own name; each launch proves how it began, and only a fresh one has what a process pays.
+
+    A number of threads is no place, which would be taken before anything is imported.
+    """
+    found = measured(FP32, BF16, rounds=3, placement=PlacementWish(threads=1))
     assert [one.case for one in found] == [FP32, BF16]
     for one in found:
         assert [launch.outcome for launch in one.launches] == ["ok"] * 3
