@@ -179,7 +179,7 @@ def run_hosts(arguments: argparse.Namespace) -> int:
     for host in chosen:
         runs = HostLostError(host.gone) if host.gone else kept[host.name]
         state = f"gone: {runs}" if isinstance(runs, HostLostError) else "busy" if any(runs.values()) else "free"
-        labels = [f"{name}={content}" for name, content in host.labels.items() if name != "name"]
+        labels = [f"{name}={content}" for name, content in sorted(host.labels.items()) if name != "name"]
         console.say("  ".join([host.name, state, *labels]))
     return 0
 
