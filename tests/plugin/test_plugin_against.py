@@ -81,8 +81,11 @@ def against(suite: Suite, *more: str, arm: str = "OMP_NUM_THREADS=1") -> pytest.
 
 
 def test_real_workers_are_measured_in_pairs_and_recorded(suite: Suite) -> None:
-    """An A/A of two pairs: nothing is claimed, the launches are those of the case, in a series of its own."""
-    result = against(suite, "--perf-max-pairs", "2", arm="")
+    """An A/A of two pairs: nothing is claimed, the launches are those of the case, in a series of its own.
+
+    By a tolerance that no chance reaches: a step is some 80 us beside other work here.
+    """
+    result = against(suite, "--perf-max-pairs", "2", "--perf-tolerance", "90%", arm="")
     result.assert_outcomes(passed=1)
     assert suite.launches() == [("tiny", "ok")] * 2
     assert suite.statuses() == ["finished"]
