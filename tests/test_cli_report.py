@@ -147,3 +147,9 @@ def test_a_history_that_cannot_be_read_is_one_sentence(path, capsys, damage, why
     assert why in told
     assert (path.read_bytes() if path.exists() else None) == before
     assert [one.name for one in path.parent.iterdir() if "site" in one.name] == []
+
+
+def test_runs_without_an_environment_are_a_damaged_history(path, capsys):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM environment")
+    assert "the history is damaged: its runs lack their environments" in refused(capsys, "report", "--html", "site")

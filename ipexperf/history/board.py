@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from ipexperf.case import Case
+from ipexperf.errors import HistoryError
 from ipexperf.history import experiments, statements
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import baseline, environment, launch, run, verdict
@@ -107,6 +108,8 @@ def read(connection: Connection, metrics: Sequence[str], limit: int) -> Board:
     """Read the newest runs with these metrics of every case. Raise HistoryError if the history has no runs."""
     check_begun(connection)
     runs = [_run(row) for row in connection.execute(statements.runs().limit(limit))][::-1]
+    if not runs:
+        raise HistoryError("the history is damaged: its runs lack their environments.")
     every = connection.execute(select(run.c.id)).all()
     lines, of_series = _lines(connection, metrics)
     places = {recorded_run.number: place for place, recorded_run in enumerate(runs)}
