@@ -35,7 +35,8 @@ ALCHEMIST, BATTLEMAGE, LUNAR_LAKE, MAX = "dg2", "bmg", "lnl", "pvc"
 TWO_CARDS, TWO_TILES = {"CreateMultipleRootDevices": "2"}, {"CreateMultipleSubDevices": "2"}
 COMPOSITE = {"ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}
 FACTS = (
-    "import json; from ipexperf.conduct.worker import ask_facts; print(json.dumps(ask_facts(None, {'xpu': 0}).to_json()))"
+    "import json\nfrom ipexperf.conduct.worker import ask_facts\n"
+    "print(json.dumps(ask_facts(None, {'xpu': 0}).to_json()))"
 )
 SYCL = (
     "import dpctl\nfor card in dpctl.get_devices(backend='level_zero', device_type='gpu'):\n"
