@@ -80,7 +80,7 @@ def _together(pairs: Sequence[tuple[str, str]], names: dict[str, str]) -> set[st
 
 
 def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str, str]) -> dict[str, str]:
-    """Ask uv which versions it would install, where these others stay as they are unless one of them is too old."""
+    """Ask uv which versions it would install, where these others stay as they are unless one does not fit."""
     try:
         early = any(Version(version).is_prerelease for version in named.values())
     except InvalidVersion as error:

@@ -84,7 +84,7 @@ class _Silent(http.server.SimpleHTTPRequestHandler):
 
 
 def test_what_belongs_together_moves_together(software: tuple[Lock, Inventory]) -> None:
-    """Whichever of them was named. What only has to be new enough stays if it is."""
+    """Whichever of them was named. What only has to be new enough stays, if it is that."""
     for pin in (("torch", "1.0"), ("kernels", "1.0"), ("vision", "0.1")):
         found = resolve.with_versions(*software, (pin,))
         assert found.versions == {"torch": "1.0", "kernels": "1.0", "vision": "0.1", "far": "1.0"}
