@@ -55,18 +55,25 @@ def ending_with_us(command: Sequence[str], **options: Any) -> Iterator[subproces
     """
     from ipexperf.bench.process import guard
 
-    try:
-        process = subprocess.Popen(command, preexec_fn=guard.lead, **options)  # noqa: PLW1509 - there is one thread
-    except OSError as error:
-        raise UsageError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def lead() -> None:
+        guard.lead()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, before)
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         del frame
         process.send_signal(number)
 
-    for number in before:
-        signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_BLOCK, before)  # one that comes while it starts waits for `pass_on`
+    try:
+        process = subprocess.Popen(command, preexec_fn=lead, **options)  # noqa: PLW1509 - there is one thread
+        for number in before:
+            signal.signal(number, pass_on)
+    except OSError as error:
+        raise UsageError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, before)
     try:
         with process:
             yield process
