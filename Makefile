@@ -14,7 +14,7 @@ INDEX_xpu := https://download.pytorch.org/whl/xpu
 INDEX ?= $(INDEX_$(DEVICE))
 TORCH := $(if $(WHEELS),--no-index --find-links $(WHEELS),$(if $(INDEX),--index-url $(INDEX)))
 ifneq ($(if $(TORCH),$(EXTRA),stock),stock)
-$(error EXTRA=$(EXTRA) comes with a torch of its own: docs/reference/devices.md says how to install IPEX for a GPU)
+$(error EXTRA=$(EXTRA) comes with a torch of its own: docs/how-to/first-run-on-an-intel-gpu.md says how to install IPEX for a GPU)
 endif
 # A terminal gets pip's own progress, a log only its warnings.
 QUIET := $(shell test -t 2 || echo -q)

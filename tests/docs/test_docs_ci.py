@@ -63,7 +63,7 @@ def test_every_workflow_is_on_its_page() -> None:
 
 def test_the_image_for_intel_gpus_has_what_the_page_installs() -> None:
     """And measures with options that there are."""
-    text, page = DOCKERFILE.read_text(), (ROOT / "docs" / "reference" / "devices.md").read_text()
+    text, page = DOCKERFILE.read_text(), (ROOT / "docs/how-to/first-run-on-an-intel-gpu.md").read_text()
     [packages] = re.findall(r"apt-get install (.*libze-intel-gpu1.*)", page)
     assert set(packages.split()) <= set(text.split())
     [words] = re.findall(r"^CMD (.*)$", text, re.MULTILINE)

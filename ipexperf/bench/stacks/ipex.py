@@ -64,9 +64,8 @@ class Ipex(Stack):
             return f"IPEX optimises for {' and '.join(_ipex_knobs.FUSED)}, not for {cell.device}"
         installed = str(facts.packages[PACKAGE])
         if not installed.endswith(_ipex_knobs.BUILDS.get(cell.device, "")):
-            return (
-                f"IPEX {installed} is the build for CPUs: docs/reference/devices.md says how to install that for GPUs"
-            )
+            page = "docs/how-to/first-run-on-an-intel-gpu.md"
+            return f"IPEX {installed} is the build for CPUs: {page} says how to install that for GPUs"
         if registry.modes.get(cell.mode).graph == EXPORTED:
             return "IPEX has no export path of its own: torch.export of a network is stock PyTorch's"
         if quantised(cell.dtype):
