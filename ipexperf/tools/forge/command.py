@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 from ipexperf.commands import console
-from ipexperf.tools import codec
 from ipexperf.tools.forge import comment, forges
 
 
@@ -28,7 +28,7 @@ def add_comment(subparsers: console.Subparsers) -> None:
 def run_comment(arguments: argparse.Namespace) -> int:
     contents = comment.read(arguments.data) if arguments.data else _of_run(arguments)
     if arguments.json:
-        console.say_json(codec.plain(contents))
+        console.say_json(asdict(contents))
         return 0
     link = forges.link_of_job(os.environ) if arguments.link is None else arguments.link
     body = comment.text(contents, arguments.name, link)

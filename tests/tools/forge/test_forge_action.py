@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -14,7 +15,6 @@ from pathlib import Path
 import pytest
 from forge_server import HEAD, planted, serving
 
-from ipexperf.tools import codec
 from ipexperf.tools.forge import comment
 
 pytestmark = pytest.mark.long
@@ -152,7 +152,7 @@ def artifact(folder: Path, name: str) -> Path:
     """What a stranger's job left: data, and files that are to be executed. Returns what they would write."""
     folder.mkdir(parents=True, exist_ok=True)
     contents = comment.Contents((), (), (), "slow", fails=True, machine="epyc")
-    (folder / name).write_text(json.dumps(codec.plain(contents)))
+    (folder / name).write_text(json.dumps(dataclasses.asdict(contents)))
     return plant(folder)
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.result import PairsEvidence, Structure, Verdict
-from ipexperf.tools import codec
 from ipexperf.tools.forge import comment, forges
 
 PAIRS = PairsEvidence("git:main", "4 pairs", ("mypkg/nets.py, line 15: 'x' -> 'y'",), (0.6,) * 4)
@@ -238,7 +237,7 @@ def test_data_is_read_or_refused_in_a_sentence(contents: comment.Contents, field
     """Whatever stands in one of its fields. What is read can be written as a comment."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "comment.json")
-        path.write_text(json.dumps({**codec.plain(contents), field: value}))
+        path.write_text(json.dumps({**asdict(contents), field: value}))
         with contextlib.suppress(UsageError):
             assert body(comment.read(path)).startswith(comment.marker("performance"))
 
