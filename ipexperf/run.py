@@ -488,10 +488,8 @@ class Run:
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:
         """The fingerprint of the run whose baseline was accepted, if this history has it."""
-        from ipexperf.history import recorded_fingerprints
-
         history = self._recorder.history
-        return None if history is None else recorded_fingerprints.accepted(history, before)
+        return None if history is None else history.accepted_fingerprint(before)
 
     def settled(self) -> RunVerdict:
         """The verdict on the run as a whole."""

@@ -22,12 +22,11 @@ from ipexperf.lock import Lock
 
 
 def _candidate(recorded: Recorded) -> ProposedCase:
-    from ipexperf.history.recorded_fingerprints import fingerprint_of
     from ipexperf.judge import answers, structure
     from ipexperf.judge.accept import ProposedCase
 
     verdict = recorded.verdict.alone if recorded.verdict else None
-    state, fingerprint = fingerprint_of(recorded)
+    state, fingerprint = recorded.common_fingerprint
     return ProposedCase(
         case=recorded.case,
         metrics=recorded.values,

@@ -82,10 +82,9 @@ def _print_run(arguments: argparse.Namespace) -> int:
 
 
 def _row(recorded: Recorded, paired: Paired | None) -> CaseRow:
-    from ipexperf.history.recorded_fingerprints import medians
     from ipexperf.report.markdown import CaseRow
 
-    numbers = medians(recorded)
+    numbers = recorded.medians
     step, speed = numbers.get(PRIMARY), numbers.get("throughput")
     return CaseRow(recorded.case, step, speed, recorded.outcome, recorded.verdict, _factor(recorded, paired))
 

@@ -61,7 +61,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
     """A run, for people."""
-    from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
     from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text, twins_text
     from ipexperf.report import bisections
     from ipexperf.report.fingerprints import fingerprint_text
@@ -72,8 +71,8 @@ def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
     yield cases_table(cases) if cases else "No cases were recorded."
     yield reasons_text(cases)
     yield twins_text(twin for rounds in history.paired(cases).values() for twin in rounds.twins)
-    yield fingerprint_text((recorded.case.name, fingerprint_of(recorded)[1]) for recorded in cases)
-    rates = [(recorded.case.id, rate_text(medians(recorded))) for recorded in cases]
+    yield fingerprint_text((recorded.case.name, recorded.fingerprint) for recorded in cases)
+    rates = [(recorded.case.id, rate_text(recorded.medians)) for recorded in cases]
     yield "\n".join(f"{name} did {text}" for name, text in rates if text)
     yield failures_text(cases)
     yield bisections.listed(detail.bisections)
@@ -102,12 +101,11 @@ def named(history: History, selector: str, case_id: str) -> list[Recorded]:
 
 
 def _explanation(history: History, recorded: Recorded, arguments: argparse.Namespace) -> Iterable[str]:
-    from ipexperf.history.recorded_fingerprints import fingerprint_of
     from ipexperf.judge import structure
     from ipexperf.report import fingerprints
 
     yield recorded.case.label
-    state, fingerprint = fingerprint_of(recorded)
+    state, fingerprint = recorded.common_fingerprint
     yield f"  now     run {recorded.run_uid}: {fingerprints.in_one_line(fingerprint)}"
     whose, old = _before(history, recorded, arguments)
     yield f"  before  {whose}: {fingerprints.in_one_line(old)}"
@@ -155,15 +153,13 @@ def _before(
     history: History, recorded: Recorded, arguments: argparse.Namespace
 ) -> tuple[str, Mapping[str, Any] | None]:
     """The fingerprint to compare with, and a description of where it is from."""
-    from ipexperf.history import recorded_fingerprints
-
     if arguments.arm:
         return _arm(recorded)
     if arguments.against != BASELINE:
         others = [x for x in named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
         if not others:
             raise UsageError(f"run {arguments.against} has {recorded.case.id} only in other batches or versions")
-        return f"run {others[0].run_uid}", recorded_fingerprints.fingerprint_of(others[0])[1]
+        return f"run {others[0].run_uid}", others[0].fingerprint
     from ipexperf.judge import baseline
 
     baseline_case = baseline.read(arguments.baselines, recorded.machine_key).find(recorded.case)
@@ -171,7 +167,7 @@ def _before(
         raise UsageError(
             f"nothing was accepted for {recorded.case.id} on {recorded.machine_key}: name a run with --against"
         )
-    old = recorded_fingerprints.accepted(history, baseline_case)
+    old = history.accepted_fingerprint(baseline_case)
     if old is None:
         raise UsageError(
             f"this history has no fingerprint from when the baseline of {recorded.case.id} was accepted: "

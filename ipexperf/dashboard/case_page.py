@@ -11,8 +11,6 @@ from ipexperf.dashboard import data
 from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Factor, Story
 from ipexperf.history.bisections import of_cases
-from ipexperf.history.comparison import accuracy
-from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
 from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
@@ -50,7 +48,7 @@ def context(
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
         "checks": _checks(recorded),
-        "roof": roofs.rate_text(medians(recorded)),
+        "roof": roofs.rate_text(recorded.medians),
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),
@@ -100,7 +98,7 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
         rows.append((verdict_of_metric.metric, changed(verdict_of_metric), f"{word} than what it was compared with"))
     if entry.factor is not None:
         rows.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
-    if score := accuracy(recorded):
+    if score := recorded.accuracy:
         rows.append((score[0], data.formatted(*score), ""))
     return rows
 
@@ -153,7 +151,7 @@ def _failures(recorded: Recorded) -> list[dict[str, str]]:
 
 def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     """Return the fingerprint, and its differences from the baseline, the other arm or the run before."""
-    state, fingerprint = fingerprint_of(entry.newest)
+    state, fingerprint = entry.newest.common_fingerprint
     if fingerprint is None:
         return None
     verdict = entry.newest.verdict
@@ -162,7 +160,7 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     if judged and judged.changes:
         other = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
         rows.append((f"otherwise than in the {other}", list(judged.changes[:CHANGES])))
-    before = fingerprint_of(entry.before)[1] if entry.before else None
+    before = entry.before.fingerprint if entry.before else None
     if before and before["version"] == fingerprint["version"] and before["digest"] != fingerprint["digest"]:
         lines = (
             structure.diff(before, fingerprint).lines() if "structure" in before and "structure" in fingerprint else []

@@ -10,7 +10,6 @@ from typing import Any
 
 from ipexperf.dashboard.story import MEMORY, CaseStory
 from ipexperf.history.board import Line, Spot
-from ipexperf.history.comparison import accuracy
 from ipexperf.history.records import Recorded
 from ipexperf.outcomes import place
 from ipexperf.report import units
@@ -86,9 +85,9 @@ def spark(spots: Sequence[Spot], most: int = SPARK) -> list[float | None]:
     return [short(spot.median) if spot.outcome == "ok" else None for spot in spots[-most:]]
 
 
-def right(recorded: Recorded | None) -> str | None:
+def right(recorded: Recorded) -> str | None:
     """Return the metric that describes the accuracy best with its value, if any was measured."""
-    score = accuracy(recorded)
+    score = recorded.accuracy
     return f"{score[0]} {formatted(*score)}" if score else None
 
 

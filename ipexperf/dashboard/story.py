@@ -16,7 +16,6 @@ from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
 from ipexperf.history import History
 from ipexperf.history.board import Board, BoardRun, Line, Spot
 from ipexperf.history.changed import examine
-from ipexperf.history.comparison import unsound
 from ipexperf.history.records import Recorded
 from ipexperf.history.rounds import Paired
 from ipexperf.judge.environment import RAN
@@ -191,7 +190,7 @@ def _factors(
     speeds = {
         (run, machine, measurement.case): statistics.geometric_mean(measurement.values["throughput"])
         for (run, machine, _), measurement in recorded.items()
-        if not unsound(measurement, "throughput")
+        if not measurement.unsound("throughput")
     }
     return {
         (run, machine, case.uid): _factor(speed / base, paired.get((run, machine)), to_beat(case), case)

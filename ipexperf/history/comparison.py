@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.history.query import known_metric
-from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.history.records import Recorded, RunDetail, RunRecord, of_case
 from ipexperf.judge import ratios, structure
 from ipexperf.judge.environment import changed_case, conditions_differ, differences, incomparable
 from ipexperf.judge.policy import Policy
-from ipexperf.outcomes import has_numbers
-from ipexperf.result import PRIMARY, Metric, accuracies
+from ipexperf.result import PRIMARY, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +73,6 @@ def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> RunCo
     )
 
 
-def unsound(recorded: Recorded | None, metric: str) -> str:
-    """Return why a case's numbers must not be compared, or an empty text."""
-    if recorded is None:
-        return "is not in the run"
-    if not has_numbers(recorded.outcome):
-        return f"is {recorded.outcome}"
-    values = recorded.values.get(metric, ())
-    if not values:
-        return f"has no {metric}"
-    if not all(0 < value < math.inf for value in values):
-        return f"has a {metric} of 0 or less"
-    return ""
-
-
-def accuracy(recorded: Recorded | None) -> tuple[str, float] | None:
-    """Return the name and the median of the metric that describes a case's accuracy best."""
-    metrics = {} if recorded is None else recorded.metrics
-    medians = ((name, metrics[name].median) for name in accuracies() if name in metrics)
-    return next(((name, value) for name, value in medians if value is not None), None)
-
-
 def change(ratio: ratios.Ratio, metric: Metric) -> str:
     """Return the direction of a ratio if its interval excludes 1."""
     if not ratio.differs:
@@ -135,7 +111,7 @@ def _compared(
     if not note and old is not None and new is not None:
         ratio = ratios.compare(old.values[metric.name], new.values[metric.name], Policy(), family)
         note = "; ".join(_cautions(old, new, ratio))
-    accuracies = [accuracy(side) for side in (old, new)]
+    accuracies = [side.accuracy if side else None for side in (old, new)]
     named = next((score[0] for score in accuracies if score), None)
     sides = [score[1] if score and score[0] == named else None for score in accuracies]
     return ComparedCase(
@@ -143,8 +119,8 @@ def _compared(
         metric=metric.name,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
-        first=_median(old, metric.name),
-        second=_median(new, metric.name),
+        first=old.medians.get(metric.name) if old else None,
+        second=new.medians.get(metric.name) if new else None,
         first_n=len(old.values.get(metric.name, ())) if old else 0,
         second_n=len(new.values.get(metric.name, ())) if new else 0,
         ratio=ratio.ratio if ratio else None,
@@ -167,7 +143,7 @@ def _cautions(old: Recorded, new: Recorded, ratio: ratios.Ratio) -> Iterator[str
     """What to know of a ratio before believing it."""
     if fields := incomparable(old.environment, new.environment):
         yield f"other hardware: {', '.join(fields)}"
-    if work := structure.other_work(*(fingerprint_of(side)[1] for side in (old, new))):
+    if work := structure.other_work(old.fingerprint, new.fingerprint):
         yield work
     if ratio.lo is None:
         yield ratios.SINGLE
@@ -176,7 +152,10 @@ def _cautions(old: Recorded, new: Recorded, ratio: ratios.Ratio) -> Iterator[str
 def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:
     if old is not None and new is not None and old.case != new.case:
         return f"not the same work: {', '.join(changed_case(old.case, new.case))}"
-    sides = (("first", unsound(old, metric)), ("second", unsound(new, metric)))
+    sides = [
+        (name, side.unsound(metric) if side else "is not in the run")
+        for name, side in (("first", old), ("second", new))
+    ]
     if old is None or new is None or any(why for _, why in sides):
         return "; ".join(f"the {name} {why}" for name, why in sides if why)
     return conditions_differ(old.environment, new.environment, same_case=True)
@@ -196,8 +175,3 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         *([f"commit: {commits[0]} -> {commits[1]}"] if commits[0] != commits[1] else []),
         *([f"uncommitted changes: {changes[0]} -> {changes[1]}"] if changes[0] != changes[1] else []),
     ]
-
-
-def _median(recorded: Recorded | None, metric: str) -> float | None:
-    summary = recorded.metrics.get(metric) if recorded else None
-    return summary.median if summary else None

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history.recorded_fingerprints import medians
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.judge import rounds
 from ipexperf.outcomes import has_numbers
@@ -91,7 +90,7 @@ def _benchmark(recorded: Recorded, paired: list[dict[str, Any]]) -> dict[str, An
         "fullname": _name(recorded.case),
         "params": None,
         "param": None,
-        "extra_info": {**facts, **({"paired": paired} if paired else {}), **medians(recorded)},
+        "extra_info": {**facts, **({"paired": paired} if paired else {}), **recorded.medians},
         "options": {},
         "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
     }

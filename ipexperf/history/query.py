@@ -23,6 +23,7 @@ from ipexperf.history.records import LaunchRecord, Recorded, RunDetail, RunRecor
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
 from ipexperf.history.values import evidence_of, unpack, utc
+from ipexperf.judge import structure
 from ipexperf.result import METRICS, PRIMARY, Level, Metric, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
     from ipexperf.history.rounds import Paired
+    from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.bisection import BisectionRecord
+    from ipexperf.judge.structure import Fingerprint
     from ipexperf.result import RoundRecord
 
 
@@ -119,6 +122,18 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             found = connection.execute(statements.work(case_uid, since)).all()
             return {uid: int(text) for uid, text in found}
+
+    def accepted_fingerprint(self, baseline: CaseBaseline) -> Fingerprint | None:
+        """Return the fingerprint behind the digest of a baseline, if this history has a session with it."""
+        for session in sorted(baseline.sessions, key=lambda session: session.started_at, reverse=True):
+            try:
+                cases = self.measurements(session.run)
+            except HistoryError:
+                continue  # measured elsewhere, or pruned: the baseline file outlives it
+            accepted = next((recorded.fingerprint for recorded in cases if recorded.case == baseline.case), None)
+            if accepted is not None and baseline.fingerprint in (None, structure.name(accepted)):
+                return accepted
+        return None
 
     def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
         """Return the environment of a case in a run: that of its first launch, else the run's."""

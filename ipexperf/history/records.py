@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
 from ipexperf.history.values import evidence_document
+from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
-from ipexperf.result import RoundRecord, Verdict
+from ipexperf.judge.structure import Fingerprint
+from ipexperf.outcomes import has_numbers
+from ipexperf.result import RoundRecord, Structure, Verdict, accuracies
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
 """One name, several names, or None for any."""
@@ -118,7 +122,38 @@ class Recorded:
     @property
     def counted(self) -> tuple[LaunchRecord, ...]:
         """The launches that count: not those that were contended and measured again."""
-        return tuple(x for x in self.launches if x.outcome != "contended")
+        return tuple(launch for launch in self.launches if launch.outcome != "contended")
+
+    @property
+    def common_fingerprint(self) -> tuple[Structure, Fingerprint | None]:
+        """Whether the launches that count have the same fingerprint, and that of the first of them."""
+        return structure.common([launch.document.get("fingerprint") for launch in self.counted])
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        return self.common_fingerprint[1]
+
+    @property
+    def medians(self) -> dict[str, float | None]:
+        """The median of each metric over the launches."""
+        return {name: summary.median for name, summary in self.metrics.items()}
+
+    @property
+    def accuracy(self) -> tuple[str, float] | None:
+        """The name and the median of the metric that describes the accuracy best."""
+        medians = ((name, self.medians.get(name)) for name in accuracies())
+        return next(((name, value) for name, value in medians if value is not None), None)
+
+    def unsound(self, metric: str) -> str:
+        """Return why these numbers must not be compared, or an empty text."""
+        if not has_numbers(self.outcome):
+            return f"is {self.outcome}"
+        values = self.values.get(metric, ())
+        if not values:
+            return f"has no {metric}"
+        if not all(0 < value < math.inf for value in values):
+            return f"has a {metric} of 0 or less"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

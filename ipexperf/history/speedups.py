@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
 from ipexperf.case import AXES, Case
-from ipexperf.history.comparison import accuracy, unsound
-from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.history.records import Recorded
 from ipexperf.judge import ratios, structure
 from ipexperf.judge.environment import conditions_differ, incomparable
@@ -131,7 +129,7 @@ def _pairs(
     paired: Mapping[tuple[str, str], Paired],
 ) -> Iterator[_Pair]:
     """Return the newest sound pair of each machine that has a ratio, from one run if possible, else one without."""
-    fast, plain = ([x for x in newest.get(candidate, ()) if not unsound(x, metric)] for candidate in (case, base))
+    fast, plain = ([x for x in newest.get(candidate, ()) if not x.unsound(metric)] for candidate in (case, base))
     for machine in dict.fromkeys(x.machine_key for x in fast):
         # An accelerator is part of the machine_key, so a base on the CPU has another key.
         matching = [
@@ -178,8 +176,7 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
     ratio = _ratio(pair, family)
     case, base = pair.fast.case, pair.base.case
     axes = KINDS[pair.kind]
-    score = accuracy(pair.fast)
-    other = accuracy(pair.base)
+    score, other = pair.fast.accuracy, pair.base.accuracy
     return Speedup(
         kind=pair.kind,
         over=" over ".join(" ".join(_words(side, axis) for axis in axes) for side in (case, base)),
@@ -213,7 +210,7 @@ def _words(case: Case, axis: str) -> str:
 
 
 def _median(recorded: Recorded, metric: str) -> float:
-    median = recorded.metrics[metric].median
+    median = recorded.medians[metric]
     assert median is not None  # noqa: S101 - the case is sound
     return median
 
@@ -225,7 +222,7 @@ def _notes(pair: _Pair, ratio: ratios.Ratio | None) -> Iterator[str]:
         return
     if pair.fast.run_uid != pair.base.run_uid:
         yield APART
-        if work := structure.other_work(*(fingerprint_of(side)[1] for side in (pair.base, pair.fast))):
+        if work := structure.other_work(pair.base.fingerprint, pair.fast.fingerprint):
             yield work
     if pair.kind != "device" and (fields := incomparable(pair.base.environment, pair.fast.environment)):
         yield f"other hardware: {', '.join(fields)}"

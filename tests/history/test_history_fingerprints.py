@@ -8,7 +8,6 @@ from typing import Any
 from history_records import ENVIRONMENT, OK, captured, make_case, make_measurement
 
 from ipexperf.history import History
-from ipexperf.history.recorded_fingerprints import accepted, fingerprint_of
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.result import Measurement, Verdict
 
@@ -31,14 +30,14 @@ def test_the_structure_is_stored_once_and_the_digest_in_every_launch(history: Hi
     documents = [launch.document["fingerprint"] for launch in found.launches]
     assert [document["digest"] for document in documents] == ["abc"] * 3
     assert ["structure" in document for document in documents] == [True, False, False]
-    state, whole = fingerprint_of(found)
+    state, whole = found.common_fingerprint
     assert (state.outcome, whole) == ("same", captured("abc"))
 
 
 def test_each_structure_is_stored_if_launches_differ(history: History) -> None:
     _, found = recorded(history, ran_so("abc", "other", "abc"))
     assert ["structure" in launch.document["fingerprint"] for launch in found.launches] == [True, True, False]
-    assert fingerprint_of(found)[0].outcome == "unstable"
+    assert found.common_fingerprint[0].outcome == "unstable"
 
 
 def test_a_contended_launch_has_only_its_digest(history: History) -> None:
@@ -47,7 +46,7 @@ def test_a_contended_launch_has_only_its_digest(history: History) -> None:
     made = replace(made, launches=(replace(made.launches[0], outcome="contended"), made.launches[1]))
     _, found = recorded(history, made)
     assert ["structure" in launch.document["fingerprint"] for launch in found.launches] == [False, True]
-    assert fingerprint_of(found)[1] == captured("abc")
+    assert found.fingerprint == captured("abc")
 
 
 def baseline(fingerprint: str | None, *runs: str) -> CaseBaseline:
@@ -59,6 +58,6 @@ def test_the_fingerprint_of_a_baseline_is_found_by_its_digest(history: History) 
     """It is that of the newest session with this digest, or of the newest session if the baseline has no digest."""
     old, _ = recorded(history, ran_so("abc"))
     new, _ = recorded(history, ran_so("other"))
-    assert accepted(history, baseline("1:abc", old, new)) == captured("abc")
-    assert accepted(history, baseline(None, old, new)) == captured("other")
-    assert accepted(history, baseline("1:gone", old, new)) is None
+    assert history.accepted_fingerprint(baseline("1:abc", old, new)) == captured("abc")
+    assert history.accepted_fingerprint(baseline(None, old, new)) == captured("other")
+    assert history.accepted_fingerprint(baseline("1:gone", old, new)) is None
