@@ -43,7 +43,7 @@ class Differences:
     def __init__(self, history: History, board: Board) -> None:
         self._history = history
         self._board = board
-        self._places = {run.number: place for place, run in enumerate(board.runs)}
+        self._places = {run_id: place for place, run_id in enumerate(board.run_ids)}
         self._cache: dict[tuple[int, int, Sequence[str]], tuple[str, ...]] = {}
 
     def place(self, moment: Moment) -> int | None:
@@ -52,7 +52,7 @@ class Differences:
 
     def between(self, line: Line, first: int, second: int, sections: Sequence[str] = FINDINGS) -> tuple[str, ...]:
         """Return the differences for a case between two runs."""
-        old, new = (line.environments.get(run, self._board.runs[run].environment) for run in (first, second))
+        old, new = (line.environments.get(run, self._board.of_runs[run]) for run in (first, second))
         if old == new:
             return ()
         if (old, new, sections) not in self._cache:

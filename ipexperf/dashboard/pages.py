@@ -11,7 +11,7 @@ from ipexperf.dashboard import data
 from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Story
 from ipexperf.history import tables
-from ipexperf.history.board import Board, BoardRun
+from ipexperf.history.board import Board
 from ipexperf.history.speedups import speedups
 from ipexperf.judge.environment import differences
 from ipexperf.outcomes import OUTCOMES
@@ -124,17 +124,18 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
     """Return the page of a run: its cases, its environment, and differences from the run before on that machine."""
     board = story.board
     run = board.runs[place]
-    before = next((earlier for earlier in board.runs[:place][::-1] if earlier.machine_key == run.machine_key), None)
+    earlier = (other for other in reversed(range(place)) if board.runs[other].machine_key == run.machine_key)
+    before = next(earlier, None)
     rows = [_case_of(entry, index) for entry, index in entries]
     return {
         "title": f"Run {data.moment(run.started_at)}",
         "run": run,
         "when": data.moment(run.started_at),
         "settled": run.meta.get("settled", {}).get("line", ""),
-        "before": before,
-        "before_place": board.runs.index(before) if before else None,
-        "differs": _between(board, before, run) if before else [],
-        "environment": _environment(board, run),
+        "before": None if before is None else board.runs[before],
+        "before_place": before,
+        "differs": [] if before is None else _between(board, before, place),
+        "environment": _environment(board, place),
         "command": data.own_command(run.meta),
         "outcomes": data.counted(row["outcome"] for row in rows),
         "data": {"rows": rows},
@@ -165,15 +166,14 @@ def _outcome(entry: CaseStory, index: int) -> str:
     return judged.outcome if judged else spot.outcome
 
 
-def _between(board: Board, old: BoardRun, new: BoardRun) -> list[str]:
-    lines = differences(board.environments[old.environment], board.environments[new.environment])
-    if old.commit != new.commit:
-        lines.append(f"commit: {(old.commit or 'unknown')[:12]} -> {(new.commit or 'unknown')[:12]}")
-    return lines
+def _between(board: Board, old: int, new: int) -> list[str]:
+    lines = differences(*(board.environments[board.of_runs[place]] for place in (old, new)))
+    before, after = ((board.runs[place].commit or "unknown")[:12] for place in (old, new))
+    return lines if before == after else [*lines, f"commit: {before} -> {after}"]
 
 
-def _environment(board: Board, run: BoardRun) -> list[tuple[str, list[tuple[str, str]]]]:
-    document = board.environments[run.environment]
+def _environment(board: Board, place: int) -> list[tuple[str, list[tuple[str, str]]]]:
+    document = board.environments[board.of_runs[place]]
     return [
         (section, [(name, _plain(value)) for name, value in sorted(document[section].items()) if value is not None])
         for section in ("hardware", "software", "variables")

@@ -14,9 +14,9 @@ from ipexperf.case import Case
 from ipexperf.dashboard import change_marks
 from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
 from ipexperf.history import History
-from ipexperf.history.board import Board, BoardRun, Line, Spot
+from ipexperf.history.board import Board, Line, Spot
 from ipexperf.history.changed import examine
-from ipexperf.history.records import Recorded
+from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.history.rounds import Paired
 from ipexperf.judge.environment import RAN
 from ipexperf.report.speeds import to_beat
@@ -89,7 +89,7 @@ class Story:
     older: int = 0
     """Number of changes with runs that are older than the board's."""
 
-    def run_of(self, entry: CaseStory) -> BoardRun:
+    def run_of(self, entry: CaseStory) -> RunRecord:
         """Return the newest run of a case."""
         return self.board.runs[entry.now.run]
 
@@ -154,7 +154,7 @@ def _states(line: Line) -> list[Spot]:
 
 def _experiments(board: Board, lines: Iterable[Line]) -> set[tuple[str, int]]:
     """Return the cases, by uid and row id of the run, that make no level."""
-    return {(line.case.uid, board.runs[place].number) for line in lines for place in line.experiments}
+    return {(line.case.uid, board.run_ids[place]) for line in lines for place in line.experiments}
 
 
 def slug(case: Case, machine_key: str) -> str:

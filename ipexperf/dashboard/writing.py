@@ -174,7 +174,7 @@ def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple
             entries_of[spot.run].append(entry)
     samples: dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]] = defaultdict(list)
     for place in sorted(entries_of):
-        recorded = history.samples_of(story.board.runs[place])
+        recorded = history.samples_of(story.board.run_ids[place])
         for entry in entries_of[place]:
             if entry.line.number in recorded:
                 samples[entry.line.number, entry.line.machine_key].append((place, recorded[entry.line.number]))

@@ -11,16 +11,11 @@ from sqlalchemy import Connection, select
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history import experiments, statements
+from ipexperf.history.records import RunRecord
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import baseline, environment, launch, run, verdict
 from ipexperf.history.selectors import check_begun
 from ipexperf.result import PRIMARY
-
-SAME = (
-    *("uid", "started_at", "finished_at", "status", "branch", "commit"),
-    *("torch_version", "ipex_version", "machine_key", "meta"),
-)
-"""Fields of a run that have the same name in a row."""
 
 
 class Spot(NamedTuple):
@@ -41,24 +36,6 @@ class Judged(NamedTuple):
     ratio: float | None
     baseline: float | None
     """Step time of the baseline that it was judged against."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoardRun:
-    """One run as the board needs it. `number` is its row id in this history."""
-
-    number: int
-    uid: str
-    started_at: str
-    finished_at: str | None
-    status: str
-    branch: str | None
-    commit: str | None
-    torch_version: str | None
-    ipex_version: str | None
-    machine_key: str
-    environment: int
-    meta: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +74,15 @@ class Line:
 class Board:
     """The newest runs, oldest first, with all their cases and environments."""
 
-    runs: Sequence[BoardRun]
+    runs: Sequence[RunRecord]
+    """Without their outcomes."""
+    run_ids: Sequence[int]
+    """The row id of each run."""
+    of_runs: Sequence[int]
+    """The environment of each run."""
     lines: Sequence[Line]
     environments: Mapping[int, Mapping[str, Any]]
+    """The documents of all environments, by row id."""
     older: int
     """Number of older runs that were left out."""
 
@@ -107,29 +90,25 @@ class Board:
 def read(connection: Connection, metrics: Sequence[str], limit: int) -> Board:
     """Read the newest runs with these metrics of every case. Raise HistoryError if the history has no runs."""
     check_begun(connection)
-    runs = [_run(row) for row in connection.execute(statements.runs().limit(limit))][::-1]
-    if not runs:
+    rows = connection.execute(statements.runs().limit(limit)).mappings().all()[::-1]
+    if not rows:
         raise HistoryError("the history is damaged: its runs lack their environments.")
     every = connection.execute(select(run.c.id)).all()
     lines, of_series = _lines(connection, metrics)
-    places = {recorded_run.number: place for place, recorded_run in enumerate(runs)}
+    places = {row["id"]: place for place, row in enumerate(rows)}
     _fill(connection, metrics, of_series, places)
     _judge(connection, of_series, places)
     _accept(connection, of_series, places)
     measured = [line for line in lines.values() if line.spots.get(PRIMARY)]
     _surround(connection, {(line.number, line.machine_key): line for line in measured}, places)
-    wanted = {recorded_run.environment for recorded_run in runs} | {
-        x for line in measured for x in line.environments.values()
-    }
+    of_runs = [row["environment_id"] for row in rows]
+    wanted = {*of_runs, *(number for line in measured for number in line.environments.values())}
     documents = {
         row.id: row.doc for row in connection.execute(select(environment.c.id, environment.c.doc)) if row.id in wanted
     }
+    runs = [RunRecord.of(row, {}) for row in rows]
     _try(measured, runs, documents)
-    return Board(runs, measured, documents, len(every) - len(runs))
-
-
-def _run(row: Any) -> BoardRun:
-    return BoardRun(number=row.id, environment=row.environment_id, **{name: getattr(row, name) for name in SAME})
+    return Board(runs, list(places), of_runs, measured, documents, len(every) - len(runs))
 
 
 def _lines(
@@ -174,7 +153,7 @@ def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], pl
             of_series[series_id][0].verdicts[places[run_id]] = Judged._make(row)
 
 
-def _try(lines: Sequence[Line], runs: Sequence[BoardRun], documents: Mapping[int, Mapping[str, Any]]) -> None:
+def _try(lines: Sequence[Line], runs: Sequence[RunRecord], documents: Mapping[int, Mapping[str, Any]]) -> None:
     """Attach which runs of a case were experiments."""
     variables = {number: experiments.variables_of(document) for number, document in documents.items()}
     for line in lines:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from sqlalchemy import Row
 
-    from ipexperf.history.board import Board, BoardRun
+    from ipexperf.history.board import Board
     from ipexperf.history.records import Wanted
     from ipexperf.history.rounds import Paired
     from ipexperf.judge.baseline import CaseBaseline
@@ -86,30 +86,23 @@ class Queries:
         self,
         metric: str | None = PRIMARY,
         *,
-        model: Wanted = None,
-        device: Wanted = None,
-        dtype: Wanted = None,
-        mode: Wanted = None,
-        stack: Wanted = None,
-        machine: Wanted = None,
-        branch: Wanted = None,
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
+        **filters: Wanted,
     ) -> pd.DataFrame:
         """Return the points of every matching series as rows, oldest first. `limit` keeps the newest runs of each.
 
-        A filter is one value or several. `since` and `until` are dates, moments or runs.
+        A filter is one value or several: an axis, `machine` or `branch`. `since` and `until` are dates, moments or
+        runs.
         """
         from ipexperf.history import points  # pandas is slow to import, and a run that is recorded needs none
 
         if metric is not None:
             known_metric(metric)
-        filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
-        filters |= {"machine": machine, "branch": branch}
         with reading(self._engine, self._name) as connection:
             span = selectors.between(connection, since, until)
-            query = statements.trend(limit=limit, since=span["since"], before=span["before"], **filters)
+            query = statements.trend(metric=metric, limit=limit, since=span["since"], before=span["before"], **filters)
             return points.read(connection, query)
 
     def experiments(self, case_uids: Collection[str]) -> dict[tuple[str, str, str], str]:
@@ -204,9 +197,9 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             return board.read(connection, metrics, limit)
 
-    def samples_of(self, run: BoardRun) -> dict[int, dict[int, tuple[float, ...]]]:
+    def samples_of(self, run_id: int) -> dict[int, dict[int, tuple[float, ...]]]:
         """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
-        query = statements.samples_that_count().where(samples.c.run_id == run.number, series.c.metric == PRIMARY)
+        query = statements.samples_that_count().where(samples.c.run_id == run_id, series.c.metric == PRIMARY)
         by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
         with reading(self._engine, self._name) as connection:
             for row in connection.execute(query):
@@ -226,20 +219,11 @@ def _run_row(connection: Connection, selector: str) -> RowMapping:
     return connection.execute(statements.runs().add_columns(environment.c.doc).where(run.c.uid == uid)).mappings().one()
 
 
-def _run_records(connection: Connection, records: Any) -> list[RunRecord]:
-    counts: dict[int, dict[str, int]] = {row["id"]: {} for row in records}
+def _run_records(connection: Connection, rows: Sequence[RowMapping]) -> list[RunRecord]:
+    counts: dict[int, dict[str, int]] = {row["id"]: {} for row in rows}
     for run_id, outcome, count in connection.execute(statements.outcomes(list(counts))):
         counts[run_id][outcome] = count
-    names = ("uid", "started_at", "finished_at", "status", "branch", "commit", "torch_version", "ipex_version")
-    return [
-        RunRecord(
-            **{name: row[name] for name in names},
-            machine_key=row["machine_key"],
-            outcomes=counts[row["id"]],
-            meta=row["meta"],
-        )
-        for row in records
-    ]
+    return [RunRecord.of(row, counts[row["id"]]) for row in rows]
 
 
 def _environment_document(stored: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class TrendFilters(Filters, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One invocation of the suite. `outcomes` counts its cases by the outcome of their newest verdict."""
+    """One invocation of the suite. `outcomes` counts its cases by the outcome of their newest verdict, if asked for."""
 
     uid: str
     started_at: str
@@ -59,6 +59,12 @@ class RunRecord:
     machine_key: str
     outcomes: Mapping[str, int]
     meta: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], outcomes: Mapping[str, int]) -> RunRecord:
+        """The record of a row of `statements.runs`."""
+        stored = {field.name: row[field.name] for field in fields(cls) if field.name != "outcomes"}
+        return cls(**stored, outcomes=outcomes)
 
     @property
     def settled(self) -> Mapping[str, Any]:

@@ -83,6 +83,6 @@ def test_verdicts_have_their_baseline_and_acceptances_their_run(history):
 def test_samples_of_a_run_are_those_of_its_cases(history):
     """Launch by launch, without those that were measured again."""
     board = history.board((PRIMARY,), 10)
-    found = history.samples_of(board.runs[-1])
+    found = history.samples_of(board.run_ids[-1])
     for line in board.lines:
         assert found[line.number] == history.samples("last", line.case.uid)
