@@ -11,6 +11,6 @@ if not _INSTALLED:
 
     def pytest_addoption(parser: pytest.Parser) -> None:
         """Declare the short names here: the hook of a plugin that a conftest loads comes too late."""
-        from ipexperf import short_options
+        from ipexperf.plan import reading
 
-        short_options.declare(parser)
+        reading.add_short_to_pytest(parser)

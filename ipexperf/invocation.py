@@ -85,7 +85,7 @@ def device_of(options: Options) -> str:
     """The one device of functions."""
     devices = options.device or matrix.DEFAULT_DEVICE
     if len(devices) > 1:
-        raise UsageError(f"{options.sources['device']}: name one device for functions")
+        raise UsageError(f"{options.source('device')}: name one device for functions")
     return devices[0]
 
 
@@ -149,7 +149,7 @@ def _blaming(options: Options) -> Iterator[None]:
     try:
         yield
     except LockError as error:
-        raise UsageError(f"{options.sources['python']}: {error}") from error
+        raise UsageError(f"{options.source('python')}: {error}") from error
 
 
 def _lock(options: Options) -> Lock | None:
@@ -157,9 +157,9 @@ def _lock(options: Options) -> Lock | None:
     if options.python is None or not (is_lock(options.python) or options.python.startswith(LOCKS)):
         return None
     if not is_lock(options.python):
-        raise UsageError(f"{options.sources['python']}: '{options.python}' names no lock: say what follows the colon")
+        raise UsageError(f"{options.source('python')}: '{options.python}' names no lock: say what follows the colon")
     with _blaming(options):
-        return live_baseline.lock_named(options.python, options, options.sources["python"])
+        return live_baseline.lock_named(options.python, options, options.source("python"))
 
 
 def in_its_environment(

@@ -147,7 +147,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
     if words is None and options.against is not None:
         return LiveBaselines()
     must = words is not None
-    source = options.sources.get("against", arm.FLAG)
+    source = options.source("against")
     words = words or arms.ArmSpec(text=BASELINE, lock=BASELINE)
     key = functools.partial(locked.machine_key, facts=facts, options=options)
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
@@ -193,7 +193,7 @@ def named(options: Options) -> ArmSpec | None:
     """The arm that names a lock by `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`, or None."""
     if options.arm is None or not arms.names_lock(options.arm):
         return None
-    words = arms.parse(options.arm, options.sources.get("against", arm.FLAG))
+    words = arms.parse(options.arm, options.source("against"))
     return words if words.lock else None
 
 

@@ -57,14 +57,14 @@ NO_CASE = "ipexperf-no-case"
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options, on the command line and in the ini file."""
-    from ipexperf.plan import options
+    from ipexperf.plan import reading
 
     # Now: pytest may parse the command line before it calls another hook.
     config: Any = pluginmanager.get_plugin("pytestconfig")
-    options.refuse_valueless(map(str, config.invocation_params.args), [option.flag for option in options.valued()])
-    options.add_arguments(options.declarer(parser), short=False, brief=True)
+    reading.refuse_valueless(map(str, config.invocation_params.args))
+    reading.add_to_pytest(parser)
     parser.addini(
-        options.INI, "options of ipexperf for each run: --perf-model=... --perf-mode=...", type="args", default=()
+        reading.INI, "options of ipexperf for each run: --perf-model=... --perf-mode=...", type="args", default=()
     )
 
 
@@ -78,17 +78,15 @@ def pytest_load_initial_conftests(
     value: pytest would print its usage.
     """
     result = yield
+    from ipexperf.plan import reading
+
     plugins = early_config.pluginmanager
     if plugins.has_plugin(SHORT_OPTIONS) or any(word.startswith(SUITES) for word in args):
         plugins.import_plugin(SHORT_OPTIONS)  # else pytest warns when a conftest names it later
-        from ipexperf import short_options
-
-        short_options.declare(parser)
-    if any(word.startswith("--") for word in args):
-        from ipexperf.plan import options
-
-        options.refuse_valueless(args, options.short_flags(parser, args))
-        options.refuse_unknown(parser.parse_known_and_unknown_args(args)[1])
+        if short := reading.add_short_to_pytest(parser):
+            reading.refuse_valueless(args, short)
+    if any(word.startswith("--perf-") for word in args):
+        reading.refuse_unknown(parser.parse_known_and_unknown_args(args)[1])
     return result
 
 
@@ -101,14 +99,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "that fail it, as --perf-gate",
     )
     from ipexperf.errors import UsageError
-    from ipexperf.plan import options
+    from ipexperf.plan import reading
 
     given = config.pluginmanager.get_plugin("ipexperf-given")
     try:
         config.stash[OPTIONS_KEY] = (
             given.options
             if given
-            else options.resolve(lambda name: config.getoption(name, None), config.getini(options.INI))
+            else reading.resolve(lambda name: config.getoption(name, None), config.getini(reading.INI))
         )
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
@@ -144,14 +142,14 @@ def _run(config: pytest.Config) -> Run:
         from ipexperf import invocation
         from ipexperf.bench import loading
         from ipexperf.errors import UsageError
-        from ipexperf.plan import options
+        from ipexperf.plan import reading
         from ipexperf.report import lines
 
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and reporter.isatty:
             lines.Page.fit(config.get_terminal_writer().fullwidth)
         say = _teller(config)
-        if text := options.unknown_variables():
+        if text := reading.unknown_variables():
             say(Notice(text))
         asked = config.stash[OPTIONS_KEY]
         try:

@@ -98,7 +98,7 @@ def _check_explain(options: Options) -> None:
     """Raise UsageError if dossiers cannot be written, or nothing would be in one."""
     if options.explain is None:
         return
-    flag = options.sources.get("explain", "--perf-explain")
+    flag = options.source("explain")
     if options.explain.exists() and not options.explain.is_dir():
         raise UsageError(f"{flag}: {options.explain} is not a folder")
 

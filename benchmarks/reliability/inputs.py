@@ -29,7 +29,7 @@ from ipexperf.environments import make
 from ipexperf.errors import IpexperfError
 from ipexperf.history import History, addresses
 from ipexperf.judge import baseline
-from ipexperf.plan import arms, gates, matrix, options
+from ipexperf.plan import arms, gates, matrix, options, reading
 from ipexperf.tools.bisect.answers import AnswerLog
 
 BITS = (
@@ -135,7 +135,7 @@ def an_option(chance: random.Random, _: Laboratory) -> None:
     """An option of pytest, as in the ini file, up to the names that it may hold."""
     chosen = chance.sample(options.OPTIONS, chance.randrange(1, 4))
     texts = [f"{option.flag}={words(chance)}" for option in chosen if not option.switch]
-    resolved = options.resolve(lambda _: None, texts, {})
+    resolved = reading.resolve(lambda _: None, texts, {})
     matrix.check_names(resolved)
     gates.gate(resolved)
 

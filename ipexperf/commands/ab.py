@@ -52,7 +52,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
     from ipexperf.compare.against import AgainstRun
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import arms, gates, groups
-    from ipexperf.plan.options import targets_of
+    from ipexperf.plan.reading import targets_of
 
     options = planning.resolve(arguments)
     arms.check(options)

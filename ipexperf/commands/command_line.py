@@ -59,9 +59,9 @@ def _answer(words: Sequence[str]) -> int:
             parser.error(f"argument {word.removesuffix('=--')}: expected one argument, got '--'")
     arguments = parser.parse_args(words)
     if any(name.startswith(variables.PREFIX) for name in os.environ):
-        from ipexperf.plan import options
+        from ipexperf.plan import reading
 
-        if text := options.unknown_variables():
+        if text := reading.unknown_variables():
             console.complain(text)
     try:
         with interrupts.sigterm_as_interrupt(), console.answering(), user_files.errors_as_usage():

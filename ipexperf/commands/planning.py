@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.plan import options as table
+from ipexperf.plan import reading
 from ipexperf.plan.options import Options
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ def add_options(
         named = [option for option in table.OPTIONS if option.scope == scope and option.name not in without]
         chosen = named if scope in scopes else [option for option in named if option.name in more]
         if chosen:
-            table.add_arguments(parser.add_argument_group(title).add_argument, chosen, short=True)
+            reading.add_arguments(parser.add_argument_group(title).add_argument, chosen)
 
 
 def add_some(parser: argparse.ArgumentParser, *names: str) -> None:
     """Declare these options of the suite on a subcommand."""
-    table.add_arguments(parser.add_argument, [option for option in table.OPTIONS if option.name in names], short=True)
+    reading.add_arguments(parser.add_argument, [option for option in table.OPTIONS if option.name in names])
 
 
 def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None:
@@ -56,7 +57,7 @@ def resolve(arguments: argparse.Namespace) -> Options:
     """The options as pytest would see them, without an ini file."""
     from ipexperf.bench import loading
 
-    options = table.resolve(lambda name: getattr(arguments, name, None))
+    options = reading.resolve(lambda name: getattr(arguments, name, None))
     options = dataclasses.replace(options, load=(*loading.installed(console.complain), *options.load))
     if options.python is None:
         return options

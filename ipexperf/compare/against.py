@@ -309,7 +309,7 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
             raise UsageError(f"{flag}: what is built is a commit: say --perf-against git:COMMIT too")
         return None
     arms.check(options)
-    source = options.sources.get("against", arm.FLAG)
+    source = options.source("against")
     words = arms.parse(options.arm, source)
     if words.lock:
         return None  # its environment may take minutes to make, too long for planning
@@ -327,7 +327,7 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
 
 def of(words: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> Against:
     """The arm of `--perf-against` that runs these cases, judged as the options say."""
-    source = options.sources.get("against", arm.FLAG)
+    source = options.source("against")
     policy = PairPolicy(**arms.policy(options)).shared(len(cases))
     return Against(words, source, cases, policy, metrics=gates.gate(options), changed=changed((words,), options))
 

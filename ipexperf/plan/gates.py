@@ -13,8 +13,6 @@ from ipexperf.plan import matrix, values
 from ipexperf.plan.options import Options
 from ipexperf.result import METRICS, PRIMARY
 
-FLAG = "--perf-gate"
-
 
 @dataclass(frozen=True, slots=True)
 class GateWish:
@@ -55,7 +53,7 @@ def checked(names: Iterable[str], source: str) -> tuple[str, ...]:
 
 def gate(options: Options) -> tuple[str, ...]:
     """Return the metrics that a run judges."""
-    return by_default() if options.gate is None else checked(options.gate, options.sources.get("gate", FLAG))
+    return by_default() if options.gate is None else checked(options.gate, options.source("gate"))
 
 
 def needs_fresh(gate: Iterable[str]) -> bool:

@@ -58,7 +58,7 @@ def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
 def check(options: Options) -> None:
     """Refuse unknown knobs and values that no owner of the knob takes."""
     by_name = everyone()
-    source = options.sources.get("knobs", "--perf-knobs")
+    source = options.source("knobs")
     for name, values in requested(options).items():
         for value in values:
             _refuse_unknown(name, by_name, source)
@@ -66,7 +66,7 @@ def check(options: Options) -> None:
             if all(wrong):
                 raise UsageError(f"{source}: {name}: {wrong[0]}")
     for name in options.ablate:
-        source = options.sources.get("ablate", "--perf-ablate")
+        source = options.source("ablate")
         _refuse_unknown(name, by_name, source)
         if name in requested(options):
             raise UsageError(f"{source}: {name} is set by --perf-knobs too: ablation takes it from its default")

@@ -77,10 +77,10 @@ def check_names(options: Options) -> None:
     """Raise UsageError for unknown names, with the option that they came from."""
     for axis in AXES:
         requested = [value for value in options.axis(axis) or () if value != ALL]
-        check(axis, requested, options.sources.get(axis, f"--{axis}"))
+        check(axis, requested, options.source(axis))
     for name, index in options.indices.items():
         if name == ALL or not registry.devices.get(name).accelerator:
-            source = options.sources.get("device", "--device")
+            source = options.source("device")
             raise UsageError(f"{source}: {name}:{index}: {name} has no index: only a card has one, as in xpu:1")
     knobs.check(options)
 

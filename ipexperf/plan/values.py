@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -88,16 +89,20 @@ def rate(text: str) -> float:
     return value
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
-    """Return a parser that accepts only these words."""
+Word = TypeVar("Word", bound=str)
 
-    def read(text: str) -> str:
-        if text not in choices:
+
+def one_of(*choices: Word) -> Callable[[str], Word]:
+    """Return a parser that accepts only these words."""
+    words = dict(zip(choices, choices, strict=True))
+
+    def read(text: str) -> Word:
+        if text not in words:
             from ipexperf.bench.registry import nearest
 
             hint = nearest(text, choices)
             raise argparse.ArgumentTypeError(f"expected one of {', '.join(choices)}, got '{text}'{hint}")
-        return text
+        return words[text]
 
     return read
 

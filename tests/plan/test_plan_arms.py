@@ -11,7 +11,7 @@ from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.plan.arms import parse
-from ipexperf.plan.options import resolve
+from ipexperf.plan.reading import resolve
 
 NETWORK = "def small():\n    pass\n"
 

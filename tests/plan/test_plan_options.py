@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.errors import UsageError
-from ipexperf.plan import matrix, options
+from ipexperf.plan import matrix, options, reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[2]
 
 def resolved(*arguments: str, environment: Mapping[str, str] | None = None, ini: str = "") -> Options:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    options.add_arguments(parser.add_argument, short=True)
+    reading.add_arguments(parser.add_argument)
     given = vars(parser.parse_args(arguments))
-    return options.resolve(given.get, shlex.split(ini), environment or {})
+    return reading.resolve(given.get, shlex.split(ini), environment or {})
 
 
 def test_nothing_asked_gives_the_defaults() -> None:
@@ -93,7 +93,7 @@ def test_what_the_ini_file_cannot_mean_is_refused(words: str, told: str) -> None
 )
 def test_a_variable_that_nobody_reads_is_named(names: list[str], told: str) -> None:
     """With the nearest name that there is. Somebody else's variables are no business of ours."""
-    assert options.unknown_variables(dict.fromkeys(names, "x")) == f"ignored: there is no variable {told}"
+    assert reading.unknown_variables(dict.fromkeys(names, "x")) == f"ignored: there is no variable {told}"
 
 
 def test_every_variable_that_the_sources_name_is_known() -> None:
@@ -103,7 +103,7 @@ def test_every_variable_that_the_sources_name_is_known() -> None:
     names = {name for path in paths for name in re.findall(r"\bIPEXPERF_[A-Z_]*[A-Z]\b", path.read_text())}
     names -= {"IPEXPERF_DEVISE"}  # the documents' example of a misspelled one
     assert {"IPEXPERF_LEASES", "IPEXPERF_DB"} <= names
-    assert options.unknown_variables(dict.fromkeys([*names, "IPEXPERF_GOLDEN"], "x")) == ""
+    assert reading.unknown_variables(dict.fromkeys([*names, "IPEXPERF_GOLDEN"], "x")) == ""
 
 
 def test_a_repeated_option_adds_up() -> None:
