@@ -17,26 +17,13 @@ GROUP = "ipexperf.commands"
 """The entry points by which an installed package names functions that declare its subcommands."""
 
 
-OTHERS = "of other packages"
-
-
-def every() -> Iterator[tuple[str, Callable[[Subparsers], None]]]:
-    """Yield the functions that declare a subcommand, each with its topic."""
+def every() -> Iterator[Callable[[Subparsers], None]]:
+    """Yield the functions that declare a subcommand."""
     for module in pkgutil.iter_modules(__path__):
-        found = importlib.import_module(f"{__name__}.{module.name}")
-        topic = getattr(found, "TOPIC", OTHERS)
-        yield from ((topic, add) for add in getattr(found, "COMMANDS", ()))
+        yield from getattr(importlib.import_module(f"{__name__}.{module.name}"), "COMMANDS", ())
     points = importlib.metadata.entry_points(group=GROUP)
     for point in sorted(points, key=lambda point: (not point.module.startswith("ipexperf."), point.name)):
-        yield _topic(point), functools.partial(_declare, point)
-
-
-def _topic(point: importlib.metadata.EntryPoint) -> str:
-    """What a package's command is for. If its module cannot be imported, declaring the command says why."""
-    try:
-        return str(getattr(importlib.import_module(point.module), "TOPIC", OTHERS))
-    except Exception:  # noqa: BLE001 - whatever somebody else's package raises
-        return OTHERS
+        yield functools.partial(_declare, point)
 
 
 def _declare(point: importlib.metadata.EntryPoint, subparsers: Subparsers) -> None:

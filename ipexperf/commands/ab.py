@@ -33,7 +33,8 @@ SLOWER = 1
 
 
 def add_ab(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "ab", "compare two arms in live workers that take turns")
+    purpose = "compare two arms in live workers that take turns"
+    parser = console.declare(subparsers, "ab", purpose, run_ab, console.COMPARE)
     parser.add_argument(
         "--a", default="", metavar="ARM", help="first arm: PYTHON, lock:FILE, KEY=VALUE, stack=stock, ..."
     )
@@ -43,7 +44,6 @@ def add_ab(subparsers: console.Subparsers) -> None:
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if b is slower in any case")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
-    parser.set_defaults(run=run_ab)
 
 
 def run_ab(arguments: argparse.Namespace) -> int:
@@ -267,5 +267,4 @@ def _kernel_lines(comparison: Comparison) -> Sequence[str]:
     return [f"ran      {line}" for line in state.changes or (state.reason or "the same kernels in both arms",)]
 
 
-TOPIC = console.COMPARE
 COMMANDS = (add_ab,)

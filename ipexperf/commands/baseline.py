@@ -46,14 +46,10 @@ def _candidate(recorded: Recorded) -> ProposedCase:
 def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[ProposedCase]]:
     """The run's cases by machine: those named by --case, or all."""
     measurements = history.measurements(arguments.run_selector)
-    selected = [x for x in measurements if not arguments.case or x.case.id in arguments.case]
-    missing = set(arguments.case or ()) - {x.case.id for x in selected}
-    if missing:
-        raise UsageError(f"run {arguments.run_selector} has no case {', '.join(sorted(missing))}")
-    chosen = defaultdict(list)
-    for recorded in selected:
-        chosen[recorded.machine_key].append(_candidate(recorded))
-    return chosen
+    by_machine = defaultdict(list)
+    for recorded in console.chosen(measurements, arguments.case, arguments.run_selector):
+        by_machine[recorded.machine_key].append(_candidate(recorded))
+    return by_machine
 
 
 def run_accept(arguments: argparse.Namespace) -> int:
@@ -304,15 +300,16 @@ def run_diff(arguments: argparse.Namespace) -> int:
 
 
 def add_baseline(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "baseline", "accept, list, compare and show baselines")
+    purpose = "accept, list, compare and show baselines"
+    parser = console.declare(subparsers, "baseline", purpose, topic=console.JUDGE)
     below = parser.add_subparsers(metavar="accept|list|diff|show", required=True)
 
-    def add(name: str, purpose: str) -> argparse.ArgumentParser:
-        parser_of = console.declare(below, name, purpose)
-        console.add_baselines(parser_of, "their folder")
-        return parser_of
+    def add(name: str, purpose: str, run: console.Command) -> argparse.ArgumentParser:
+        subparser = console.declare(below, name, purpose, run)
+        console.add_baselines(subparser, "their folder")
+        return subparser
 
-    accept = add("accept", "accept the numbers of a run as baseline")
+    accept = add("accept", "accept the numbers of a run as baseline", run_accept)
     console.add_history(accept)
     accept.add_argument("run_selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
     accept.add_argument("--reason", required=True, help="why these numbers are right")
@@ -325,15 +322,11 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     accept.add_argument("--keep", nargs="?", const="perishable", choices=("perishable", "all"), help=text)
     console.add_cache(accept, "where the store is, ")
     accept.add_argument("--expires", metavar="DATE", help="the last day of validity")
-    accept.set_defaults(run=run_accept)
-    add("list", "list the accepted baselines").set_defaults(run=run_list)
-    show = add("show", "show all of one case's baselines")
+    add("list", "list the accepted baselines", run_list)
+    show = add("show", "show all of one case's baselines", run_show)
     show.add_argument("case_id", metavar="CASE")
-    show.set_defaults(run=run_show)
-    different = add("diff", "compare with another folder of baselines")
+    different = add("diff", "compare with another folder of baselines", run_diff)
     different.add_argument("other", type=Path, metavar="OTHER")
-    different.set_defaults(run=run_diff)
 
 
-TOPIC = console.JUDGE
 COMMANDS = (add_baseline,)

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, planning
-from ipexperf.plan import options as table
+from ipexperf.plan.options import MEASURE, PLAN, RUN
 
 if TYPE_CHECKING:
     from ipexperf.bench.api import Model
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 
 def add_cases(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "cases", "list the cases that would run")
+    parser = console.declare(subparsers, "cases", "list the cases that would run", run_cases, console.PLAN)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--why", action="store_true", help="list the cells left out too, by their reasons")
     text = "list the models instead, with their tasks, data and sizes, and why a mode or dtype does not fit them"
     forms.add_argument("--models", action="store_true", help=text)
-    planning.add_options(parser, (table.PLAN, table.MEASURE, table.RUN))
-    parser.set_defaults(run=run_cases)
+    planning.add_options(parser, (PLAN, MEASURE, RUN))
 
 
 def run_cases(arguments: argparse.Namespace) -> int:
@@ -84,5 +83,4 @@ def _text(model: Model, options: Options) -> str:
     return "\n".join(lines) + "\n"
 
 
-TOPIC = console.PLAN
 COMMANDS = (add_cases,)

@@ -21,12 +21,12 @@ AGAIN = {
 
 
 def add_clean(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "clean", "show what fills the cache folder, and remove what can be made again")
+    purpose = "show what fills the cache folder, and remove what can be made again"
+    parser = console.declare(subparsers, "clean", purpose, run_clean, console.PLAN)
     parser.add_argument("what", metavar="WHAT", nargs="*", help=f"only these: {', '.join(AGAIN)}")
     parser.add_argument("--yes", action="store_true", help="remove it; without this option nothing is changed")
     console.add_cache(parser)
     planning.add_some(parser, "lease")
-    parser.set_defaults(run=run_clean)
 
 
 def run_clean(arguments: argparse.Namespace) -> int:
@@ -60,5 +60,4 @@ def _size(folder: Path) -> int:
     return sum(entry.lstat().st_blocks * 512 for entry in folder.rglob("*") if not entry.is_symlink())
 
 
-TOPIC = console.PLAN
 COMMANDS = (add_clean,)

@@ -18,7 +18,7 @@ from ipexperf.errors import USAGE_ERROR, IpexperfError
 from ipexperf.report.lines import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,16 +81,19 @@ def _answer(words: Sequence[str]) -> int:
 class Overview(Parser):
     """The whole command, whose help has its subcommands by topic."""
 
-    topics: Mapping[str, Mapping[str, str]] = {}
-    """For each topic the subcommands, each with what it is for."""
+    subparsers: console.Subparsers
 
     def format_help(self) -> str:
         lines = [f"usage: {self.prog} COMMAND ...", "", self.description or ""]
-        for topic, subcommands in self.topics.items():
-            lines += ["", f"{topic}:"]
-            for name, purpose in subcommands.items():
-                begin = f"    {name:<10}"
-                lines += textwrap.wrap(f"{begin}{purpose}", min(Page.width, 100), subsequent_indent=" " * len(begin))
+        topics: dict[str, list[str]] = {topic: [] for topic in console.TOPICS}
+        for shown in self.subparsers._choices_actions:  # noqa: SLF001 - has no public name
+            begin = f"    {shown.dest:<10}"
+            topic = self.subparsers.choices[shown.dest].get_default("topic") or console.OTHERS
+            topics[topic] += textwrap.wrap(
+                f"{begin}{shown.help or ''}", min(Page.width, 100), subsequent_indent=" " * len(begin)
+            )
+        for topic, subcommands in topics.items():
+            lines += ["", f"{topic}:", *subcommands] if subcommands else []
         return "\n".join([*lines, "", f"`{self.prog} COMMAND --help` says what a command takes.", ""])
 
 
@@ -98,14 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Overview(prog="ipexperf", description="Measure, compare and query performance runs.")
     parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
     plain: type[argparse.ArgumentParser] = Parser
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=plain)
-    topics: dict[str, dict[str, str]] = {topic: {} for topic in console.TOPICS}
-    for topic, add in commands.every():
-        known = set(subparsers.choices)
-        add(subparsers)
-        told = {shown.dest: shown.help or "" for shown in subparsers._choices_actions}  # noqa: SLF001 - has no public name
-        topics.setdefault(topic, {}).update(
-            {name: told.get(name, "") for name in subparsers.choices if name not in known}
-        )
-    parser.topics = topics
+    parser.subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=plain)
+    for add in commands.every():
+        add(parser.subparsers)
     return parser

@@ -17,13 +17,12 @@ def add_compare(subparsers: console.Subparsers) -> None:
     from ipexperf.history.speedups import KINDS
 
     purpose = "compare every case of two runs, or with --ratios dtypes, stacks, devices and settings"
-    parser = console.add_parser(subparsers, "compare", purpose)
+    parser = console.declare_question(subparsers, "compare", purpose, run_compare)
     parser.add_argument("runs", metavar="RUN", nargs="*", help=f"{console.RUN}: two, or one and last; of ratios: any")
     parser.add_argument("--metric", choices=tuple(METRICS), help=f"of two runs (default: {PRIMARY})")
     text = "how many times as fast cases are that differ in nothing but a dtype, a stack, a device or settings"
     parser.add_argument("--ratios", action="store_true", help=text)
     parser.add_argument("--over", action="append", choices=tuple(KINDS), help="only this kind of ratio (repeatable)")
-    parser.set_defaults(run=run_compare)
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
@@ -72,5 +71,4 @@ def _ratios(arguments: argparse.Namespace) -> int:
     return console.output(arguments, rows, rows, drawn)
 
 
-TOPIC = console.HISTORY
 COMMANDS = (add_compare,)

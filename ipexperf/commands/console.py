@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
+from ipexperf import variables
 from ipexperf.case import AXES
 from ipexperf.errors import UsageError
 
@@ -20,16 +21,20 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from ipexperf.history.drawing import Columns
+    from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
 
 Part: TypeAlias = "RenderableType | Columns"
 """A table, or lines for people."""
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
 
+Command: TypeAlias = Callable[[argparse.Namespace], int]
+"""What a subcommand does. It returns the exit status."""
+
 PLAN, COMPARE, JUDGE = "before a run", "measure and compare", "accept and judge"
-HISTORY, HOSTS = "look at what was measured", "many hosts"
-TOPICS = (PLAN, COMPARE, JUDGE, HISTORY, HOSTS)
-"""What commands are for, in the order of the help. Each file in this folder has one as its TOPIC."""
+HISTORY, HOSTS, OTHERS = "look at what was measured", "many hosts", "of other packages"
+TOPICS = (PLAN, COMPARE, JUDGE, HISTORY, HOSTS, OTHERS)
+"""What commands are for, in the order of the help."""
 
 RUN = "last, last~3, YYYY-MM-DD, a branch, or the beginning of a uid or a commit"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -39,14 +44,18 @@ DIGITS = 9
 UNWRITTEN = "the answer cannot be written to standard output"
 
 
-def declare(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
-    """Declare a subcommand with its purpose, for the list of commands and for its own help."""
-    return subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+def declare(
+    subparsers: Subparsers, name: str, purpose: str, run: Command | None = None, topic: str = ""
+) -> argparse.ArgumentParser:
+    """Declare a subcommand: its purpose in its own help and in the list of its topic, and the function that works."""
+    parser = subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser.set_defaults(run=run, topic=topic)
+    return parser
 
 
-def add_parser(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
+def declare_question(subparsers: Subparsers, name: str, purpose: str, run: Command) -> argparse.ArgumentParser:
     """Declare a subcommand that reads a history and prints a table, JSON or CSV."""
-    parser = declare(subparsers, name, purpose)
+    parser = declare(subparsers, name, purpose, run, HISTORY)
     add_history(parser)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -55,35 +64,40 @@ def add_parser(subparsers: Subparsers, name: str, purpose: str) -> argparse.Argu
 
 
 def add_history(parser: argparse.ArgumentParser) -> None:
-    default = os.environ.get("IPEXPERF_DB") or "ipexperf.db"
-    text = "history file or SQLAlchemy URL (default: $IPEXPERF_DB or ipexperf.db)"
-    parser.add_argument("--db", default=default, metavar="FILE", help=text)
+    _add_place(parser, "db", "ipexperf.db", "history file or SQLAlchemy URL", read=str, metavar="FILE")
 
 
 def add_baselines(parser: argparse.ArgumentParser, text: str) -> None:
-    """Declare the option for the folder of baselines, with the same default as in a run."""
-    default = Path(os.environ.get("IPEXPERF_BASELINES") or "baselines")
-    text = f"{text} (default: $IPEXPERF_BASELINES or baselines)"
-    parser.add_argument("--baselines", type=Path, default=default, metavar="DIR", help=text)
+    _add_place(parser, "baselines", "baselines", text)
 
 
 def add_cache(parser: argparse.ArgumentParser, text: str = "") -> None:
-    """Declare the option for the folder of weights, wheels and environments, with the same default as in a run."""
-    default = Path(os.environ.get("IPEXPERF_CACHE") or ".ipexperf")
-    text = f"{text}as --perf-cache (default: $IPEXPERF_CACHE or .ipexperf)"
-    parser.add_argument("--cache", type=Path, default=default, metavar="DIR", help=text)
+    """Declare the option for the folder of weights, wheels and environments."""
+    _add_place(parser, "cache", ".ipexperf", f"{text}as --perf-cache")
+
+
+def _add_place(
+    parser: argparse.ArgumentParser,
+    name: str,
+    usual: str,
+    text: str,
+    *,
+    read: Callable[[str], Any] = Path,
+    metavar: str = "DIR",
+) -> None:
+    """Declare the option for a file or folder, with the same default as in a run."""
+    variable = f"{variables.PREFIX}{name.upper()}"
+    text = f"{text} (default: ${variable} or {usual})"
+    default = os.environ.get(variable) or usual
+    parser.add_argument(f"--{name}", type=read, default=default, metavar=metavar, help=text)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Declare filters. Each axis takes a comma-separated list."""
+    """Declare filters and the range of time. Each axis takes a comma-separated list."""
     for axis in AXES:
         parser.add_argument(f"--{axis}", type=_names, help=f"only this {axis}, or these: A,B")
     parser.add_argument("--machine", type=_names, metavar="KEY", help="only this machine_key")
     parser.add_argument("--branch", type=_names, help="only this branch")
-
-
-def add_range(parser: argparse.ArgumentParser) -> None:
-    """Declare the range of time."""
     parser.add_argument("--since", metavar="WHEN", help="only runs from this UTC date, moment or run on")
     parser.add_argument("--until", metavar="WHEN", help="only runs up to this UTC date, moment or run")
 
@@ -96,7 +110,7 @@ def _names(text: str) -> list[str]:
 
 
 def filters(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(arguments, name) for name in (*AXES, "machine", "branch")}
+    return {name: getattr(arguments, name) for name in (*AXES, "machine", "branch", "since", "until")}
 
 
 def unknown_filter(arguments: argparse.Namespace, history: History) -> str:
@@ -115,6 +129,14 @@ def open_history(arguments: argparse.Namespace) -> History:
     from ipexperf.history.store import History
 
     return History.open(arguments.db, create=False)
+
+
+def chosen(cases: Sequence[Recorded], names: Sequence[str] | None, run: str) -> list[Recorded]:
+    """The cases of a run with these ids, or all. Raise UsageError for an id that the run does not have."""
+    missing = set(names or ()) - {name for recorded in cases for name in (recorded.case.id, recorded.case.name)}
+    if missing:
+        raise UsageError(f"run {run} has no case {', '.join(sorted(missing))}")
+    return [recorded for recorded in cases if not names or {recorded.case.id, recorded.case.name} & set(names)]
 
 
 def positive(text: str) -> int:

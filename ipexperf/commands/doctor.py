@@ -33,11 +33,10 @@ MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 
 def add_doctor(subparsers: console.Subparsers) -> None:
     purpose = "check this machine for measuring, and find the smallest slowdown it can show"
-    parser = console.declare(subparsers, "doctor", purpose)
+    parser = console.declare(subparsers, "doctor", purpose, run_doctor, console.PLAN)
     parser.add_argument("--no-pairs", action="store_true", help="check the machine, but measure nothing")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
-    parser.set_defaults(run=run_doctor)
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
@@ -134,5 +133,4 @@ def _detectable(log_ratios: Sequence[float], outcome: str, policy: PairPolicy) -
     ]
 
 
-TOPIC = console.PLAN
 COMMANDS = (add_doctor,)

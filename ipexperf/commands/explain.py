@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def add_explain(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "explain", "measure a case again, and write a page on why it is slower")
+    purpose = "measure a case again, and write a page on why it is slower"
+    parser = console.declare(subparsers, "explain", purpose, run_explain, console.COMPARE)
     parser.add_argument("selector", metavar="RUN", help=console.RUN)
     parser.add_argument("case_id", metavar="CASE", help="the id of a case of that run")
     text = "the other arm (default: the one of that run, or the case's baseline)"
     parser.add_argument("--against", default=None, metavar="ARM", help=text)
     parser.add_argument("--out", type=Path, default=Path("dossiers"), metavar="DIR", help="where (default: dossiers)")
     planning.add_options(parser)
-    parser.set_defaults(run=run_explain)
 
 
 def run_explain(arguments: argparse.Namespace) -> int:
@@ -103,5 +103,4 @@ def _planning(case: Case, options: Options) -> Options:
     )
 
 
-TOPIC = console.COMPARE
 COMMANDS = (add_explain,)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ipexperf.commands import console
-from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.outcomes import NEVER_BEGAN, is_fine
 
@@ -21,13 +20,12 @@ BISECT = "--bisect"
 
 def add_gate(subparsers: console.Subparsers) -> None:
     purpose = "turn a run into an exit status: 0 fine, 1 not fine, 125 not judged"
-    parser = console.declare(subparsers, "gate", purpose)
+    parser = console.declare(subparsers, "gate", purpose, run_gate, console.JUDGE)
     console.add_history(parser)
     parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{console.RUN} (default: last)")
     parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
     purpose = "for git bisect run: 1 only if a case regressed; anything else that is not fine is 125"
     parser.add_argument(BISECT, action="store_true", help=purpose)
-    parser.set_defaults(run=run_gate)
 
 
 def named(words: Sequence[str]) -> bool:
@@ -60,7 +58,7 @@ def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int
 def run_gate(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
-    cases = _chosen(detail, arguments.case)
+    cases = console.chosen(detail.cases, arguments.case, detail.run.uid)
     whole = {} if arguments.case else detail.run.settled
     status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, whole)
     try:
@@ -84,13 +82,6 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
             reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
             console.say(f"  {name}: {recorded.outcome}: {reason}")
     sys.stdout.flush()
-
-
-def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:
-    missing = set(names or ()) - {name for one in detail.cases for name in (one.case.id, one.case.name)}
-    if missing:
-        raise UsageError(f"run {detail.run.uid} has no case {', '.join(sorted(missing))}")
-    return [one for one in detail.cases if not names or {one.case.id, one.case.name} & set(names)]
 
 
 def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:
@@ -143,5 +134,4 @@ def _only_contended(recorded: Recorded) -> bool:
     return any(document.get("contended") for document in documents) and all(check["ok"] for check in checks)
 
 
-TOPIC = console.JUDGE
 COMMANDS = (add_gate,)

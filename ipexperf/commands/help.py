@@ -10,9 +10,9 @@ from ipexperf.report import faq, lines
 
 
 def add_help(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "help", "explain a word that a run, a table or a failed test printed")
+    purpose = "explain a word that a run, a table or a failed test printed"
+    parser = console.declare(subparsers, "help", purpose, run_help, console.HISTORY)
     parser.add_argument("word", metavar="WORD", nargs="?", help="such as inconclusive (default: list the words)")
-    parser.set_defaults(run=run_help)
 
 
 def run_help(arguments: argparse.Namespace) -> int:
@@ -29,5 +29,4 @@ def run_help(arguments: argparse.Namespace) -> int:
     return 0
 
 
-TOPIC = console.HISTORY
 COMMANDS = (add_help,)

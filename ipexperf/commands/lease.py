@@ -18,11 +18,11 @@ END = "--"
 
 
 def add_lease(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "lease", "run a command while nobody else measures on the device")
+    purpose = "run a command while nobody else measures on the device"
+    parser = console.declare(subparsers, "lease", purpose, run_lease, console.PLAN)
     planning.add_some(parser, "device", "lease", "load")
     text = "the command with its arguments, behind --"
     parser.add_argument("command", nargs="+", metavar=f"{END} COMMAND", help=text)
-    parser.set_defaults(run=run_lease)
 
 
 def run_lease(arguments: argparse.Namespace) -> int:
@@ -82,5 +82,4 @@ def ending_with_us(command: Sequence[str], **options: Any) -> Iterator[subproces
             signal.signal(number, handler)
 
 
-TOPIC = console.PLAN
 COMMANDS = (add_lease,)

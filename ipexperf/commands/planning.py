@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
-from ipexperf.plan import options as table
 from ipexperf.plan import reading
-from ipexperf.plan.options import Options
+from ipexperf.plan.options import MEASURE, OPTIONS, PLAN, SCOPES, Options
 
 if TYPE_CHECKING:
     from ipexperf.recorder import Recorder
@@ -20,37 +19,28 @@ if TYPE_CHECKING:
 
 def add_options(
     parser: argparse.ArgumentParser,
-    scopes: Iterable[str] = (table.PLAN, table.MEASURE),
+    scopes: Iterable[str] = (PLAN, MEASURE),
     *,
-    more: Collection[str] = (),
     without: Collection[str] = (),
 ) -> None:
-    """Declare the suite's options of these scopes on a subcommand, with `more` and `without` some, each by its name."""
-    for scope, title in table.SCOPES.items():
-        named = [option for option in table.OPTIONS if option.scope == scope and option.name not in without]
-        chosen = named if scope in scopes else [option for option in named if option.name in more]
-        if chosen:
-            reading.add_arguments(parser.add_argument_group(title).add_argument, chosen)
+    """Declare the suite's options of these scopes on a subcommand, but for some by their names."""
+    for scope in scopes:
+        chosen = [option for option in OPTIONS if option.scope == scope and option.name not in without]
+        reading.add_arguments(parser.add_argument_group(SCOPES[scope]).add_argument, chosen)
 
 
 def add_some(parser: argparse.ArgumentParser, *names: str) -> None:
     """Declare these options of the suite on a subcommand."""
-    reading.add_arguments(parser.add_argument, [option for option in table.OPTIONS if option.name in names])
+    reading.add_arguments(parser.add_argument, [option for option in OPTIONS if option.name in names])
 
 
 def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None:
     """Declare short flags for some of these options, given by name."""
-    by_name = {option.name: option for option in table.OPTIONS}
+    by_name = {option.name: option for option in OPTIONS}
     for flag, name in short.items():
         option = by_name[name]
-        parser.add_argument(
-            flag,
-            type=option.read,
-            default=None,
-            dest=option.dest,
-            metavar=option.metavar,
-            help=f"short for {option.flag}",
-        )
+        text = f"short for {option.flag}"
+        parser.add_argument(flag, type=option.read, default=None, dest=option.dest, metavar=option.metavar, help=text)
 
 
 def resolve(arguments: argparse.Namespace) -> Options:

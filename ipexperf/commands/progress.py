@@ -60,13 +60,7 @@ class Progress:
             return
         self._bars.start()  # not earlier: an empty display would wipe out what others write on the line
         so_far = "  ".join(filter(None, (standing.estimate, standing.left)))
-        self.move(standing.name, standing.done, standing.most, so_far)
-
-    def move(self, name: str, done: int, most: int, so_far: str = "") -> None:
-        """Move the bar of this name, or print a line."""
-        if self._bars is None:
-            self.say(f"{name}: {done} of {most}{f'; {so_far}' if so_far else ''}")
-            return
-        if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task(name, total=most, so_far=so_far)
-        self._bars.update(self._tasks[name], completed=done, total=most, so_far=so_far)
+        if standing.name not in self._tasks:
+            self._tasks[standing.name] = self._bars.add_task(standing.name, total=standing.most, so_far=so_far)
+        task = self._tasks[standing.name]
+        self._bars.update(task, completed=standing.done, total=standing.most, so_far=so_far)

@@ -18,7 +18,7 @@ from ipexperf.result import PRIMARY
 
 def add_report(subparsers: console.Subparsers) -> None:
     purpose = "write the history as pages for a browser or as CSV, or one run as markdown or JSON"
-    parser = console.declare(subparsers, "report", purpose)
+    parser = console.declare(subparsers, "report", purpose, run_report, console.HISTORY)
     console.add_history(parser)
     one = f"of --markdown and --pytest-benchmark: {console.RUN} (default: last)"
     parser.add_argument("selector", metavar="RUN", nargs="?", help=one)
@@ -29,7 +29,6 @@ def add_report(subparsers: console.Subparsers) -> None:
     forms.add_argument("--pytest-benchmark", action="store_true", help="print the run as JSON of pytest-benchmark")
     newest = "of --html: draw the newest N runs (default: 400)"
     parser.add_argument("--limit", type=console.positive, metavar="N", help=newest)
-    parser.set_defaults(run=run_report)
 
 
 def run_report(arguments: argparse.Namespace) -> int:
@@ -100,5 +99,4 @@ def _factor(recorded: Recorded, paired: Paired | None) -> str:
     return "" if estimate is None else SpeedRatio(estimate.ratio(inverted=True), paired=True).cell
 
 
-TOPIC = console.HISTORY
 COMMANDS = (add_report,)

@@ -20,7 +20,7 @@ BASELINE = "baseline"
 
 def add_show(subparsers: console.Subparsers) -> None:
     purpose = "list the newest runs; of one run every case; of a case what it ran differently from before"
-    parser = console.add_parser(subparsers, "show", purpose)
+    parser = console.declare_question(subparsers, "show", purpose, run_show)
     parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: list the newest runs)")
     parser.add_argument("case_id", metavar="CASE", nargs="?", help="the id of a case of that run")
     parser.add_argument(
@@ -30,7 +30,6 @@ def add_show(subparsers: console.Subparsers) -> None:
     sides.add_argument("--against", default=BASELINE, metavar="RUN", help="of a case: another run (default: baseline)")
     sides.add_argument("--arm", action="store_true", help="of a case that was measured in pairs: the other arm")
     console.add_baselines(parser, "their folder")
-    parser.set_defaults(run=run_show)
 
 
 def run_show(arguments: argparse.Namespace) -> int:
@@ -176,5 +175,4 @@ def _before(
     return f"baseline, accepted {baseline_case.accepted_at[:10]} by {baseline_case.accepted_by}", old
 
 
-TOPIC = console.HISTORY
 COMMANDS = (add_show,)

@@ -12,13 +12,11 @@ from ipexperf.result import METRICS, PRIMARY
 
 
 def add_trend(subparsers: console.Subparsers) -> None:
-    parser = console.add_parser(subparsers, "trend", "follow one metric through time")
+    parser = console.declare_question(subparsers, "trend", "follow one metric through time", run_trend)
     parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
     console.add_filters(parser)
-    console.add_range(parser)
     newest = "the newest N runs of each series (default: %(default)s)"
     parser.add_argument("--limit", type=console.positive, default=30, metavar="N", help=newest)
-    parser.set_defaults(run=run_trend)
 
 
 def run_trend(arguments: argparse.Namespace) -> int:
@@ -27,13 +25,7 @@ def run_trend(arguments: argparse.Namespace) -> int:
 
     with console.open_history(arguments) as history:
         history.check_begun()
-        points = history.trend(
-            arguments.metric,
-            since=arguments.since,
-            until=arguments.until,
-            limit=arguments.limit,
-            **console.filters(arguments),
-        )
+        points = history.trend(arguments.metric, limit=arguments.limit, **console.filters(arguments))
         every = [*by_series(points)]
         worked = work_text(history, every) if not (arguments.json or arguments.csv) else None
         why = console.unknown_filter(arguments, history) if points.empty else ""
@@ -50,12 +42,11 @@ def run_trend(arguments: argparse.Namespace) -> int:
 
 
 def add_changes(subparsers: console.Subparsers) -> None:
-    parser = console.add_parser(subparsers, "changes", "list regressions and improvements, with the runs around them")
+    purpose = "list regressions and improvements, with the runs around them"
+    parser = console.declare_question(subparsers, "changes", purpose, run_changes)
     several = f"look at this metric (repeatable; default: {PRIMARY})"
     parser.add_argument("--metric", action="append", choices=tuple(METRICS), help=several)
     console.add_filters(parser)
-    console.add_range(parser)
-    parser.set_defaults(run=run_changes)
 
 
 def run_changes(arguments: argparse.Namespace) -> int:
@@ -63,13 +54,8 @@ def run_changes(arguments: argparse.Namespace) -> int:
     from ipexperf.history.tables import brackets_text, changes_table
 
     with console.open_history(arguments) as history:
-        changed = changes(
-            history,
-            list(dict.fromkeys(arguments.metric or [PRIMARY])),
-            since=arguments.since,
-            until=arguments.until,
-            **console.filters(arguments),
-        )
+        metrics = list(dict.fromkeys(arguments.metric or [PRIMARY]))
+        changed = changes(history, metrics, **console.filters(arguments))
 
     def drawn() -> Iterator[console.Part]:
         if changed.changes:
@@ -79,5 +65,4 @@ def run_changes(arguments: argparse.Namespace) -> int:
     return console.output(arguments, asdict(changed), [asdict(change) for change in changed.changes], drawn)
 
 
-TOPIC = console.HISTORY
 COMMANDS = (add_trend, add_changes)

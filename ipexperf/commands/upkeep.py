@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ipexperf.commands import console
@@ -12,13 +12,13 @@ from ipexperf.report.units import plural
 
 
 def add_db(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "db", "merge, push, prune, check or upgrade a history")
+    purpose = "merge, push, prune, check or upgrade a history"
+    parser = console.declare(subparsers, "db", purpose, topic=console.HISTORY)
     below = parser.add_subparsers(metavar="merge|push|prune|check|upgrade", required=True)
 
-    def add(name: str, purpose: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        subparser = console.declare(below, name, purpose)
+    def add(name: str, purpose: str, run: console.Command) -> argparse.ArgumentParser:
+        subparser = console.declare(below, name, purpose, run)
         console.add_history(subparser)
-        subparser.set_defaults(run=run)
         return subparser
 
     merge = add("merge", "copy the runs of other histories into this one", run_merge)
@@ -132,5 +132,4 @@ def _accepted(folder: Path) -> set[str]:
     return {session.run for file in baseline.every(folder) for case in file.cases for session in case.sessions}
 
 
-TOPIC = console.HISTORY
 COMMANDS = (add_db,)

@@ -32,7 +32,7 @@ UNKNOWN = 3
 
 def add_bisect(subparsers: console.Subparsers) -> None:
     purpose = "find which package, variable, version or commit makes a case slower"
-    parser = console.declare(subparsers, "bisect", purpose)
+    parser = console.declare(subparsers, "bisect", purpose, run_bisect, console.COMPARE)
     text = "the quick end: PYTHON, lock:FILE, baseline:NAME or run:RUN, and KEY=VALUE (default: this interpreter)"
     parser.add_argument("--good", default="", metavar="ARM", help=text)
     parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, written like --good")
@@ -51,7 +51,6 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     )
     planning.add_short(parser, SHORT)
     planning.add_options(parser, without=("budget",))
-    parser.set_defaults(run=run_bisect)
 
 
 def run_bisect(arguments: argparse.Namespace) -> int:
@@ -252,6 +251,3 @@ def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, argument
         sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
         return f"ipexperf ab {' '.join(sides)} {axes}"
     return ""
-
-
-TOPIC = console.COMPARE

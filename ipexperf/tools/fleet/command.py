@@ -32,33 +32,31 @@ CALM = {
 
 def add_fleet(subparsers: console.Subparsers) -> None:
     purpose = "run one command on many hosts (on Ray), and merge what they record"
-    actions = console.declare(subparsers, "fleet", purpose).add_subparsers(metavar="ACTION", required=True)
-    up = console.declare(actions, "up", "make this host the head of a new fleet, and one of its hosts")
+    actions = console.declare(subparsers, "fleet", purpose, topic=console.HOSTS).add_subparsers(
+        metavar="ACTION", required=True
+    )
+    up = console.declare(actions, "up", "make this host the head of a new fleet, and one of its hosts", run_up)
     up.add_argument("--port", type=console.positive, default=PORT, help=f"where other hosts join (default: {PORT})")
     up.add_argument("--head-only", action="store_true", help="measure nothing on this host")
     _add_host(up)
-    up.set_defaults(run=run_up)
-    join = console.declare(actions, "join", "let this host measure for the fleet at an address")
+    join = console.declare(actions, "join", "let this host measure for the fleet at an address", run_join)
     join.add_argument("address", metavar="HOST:PORT", help="what `ipexperf fleet up` printed")
     _add_host(join)
-    join.set_defaults(run=run_join)
-    run = console.declare(actions, "run", "run a command on each host, and bring what it records into the history here")
+    run = console.declare(
+        actions, "run", "run a command on each host, and bring what it records into the history here", run_run
+    )
     _add_where(run)
     run.add_argument("--share", action="store_true", help="deal the cases out over the hosts, which must be equal")
     text = "what each host runs in its folder, such as pytest suites/, and before it the fleet if it is not this host's"
     run.add_argument("words", nargs="*", metavar="[HOST:PORT] -- COMMAND", help=text)
     console.add_history(run)
-    run.set_defaults(run=run_run)
-    collect = console.declare(actions, "collect", "bring what hosts recorded for a run that was cut off")
+    collect = console.declare(actions, "collect", "bring what hosts recorded for a run that was cut off", run_collect)
     _add_fleet(collect)
     console.add_history(collect)
-    collect.set_defaults(run=run_collect)
-    hosts = console.declare(actions, "hosts", "list the hosts, and whether each is free, busy or gone")
+    hosts = console.declare(actions, "hosts", "list the hosts, and whether each is free, busy or gone", run_hosts)
     _add_fleet(hosts)
-    hosts.set_defaults(run=run_hosts)
-    down = console.declare(actions, "down", "leave the fleet: end Ray on this host, and what runs in it")
+    down = console.declare(actions, "down", "leave the fleet: end Ray on this host, and what runs in it", run_down)
     _add_folder(down)
-    down.set_defaults(run=run_down)
 
 
 def _add_fleet(parser: argparse.ArgumentParser) -> None:
@@ -191,6 +189,3 @@ def run_down(arguments: argparse.Namespace) -> int:
     folder = arguments.folder.resolve()
     console.say("this host has left the fleet" if membership.leave(folder) else f"{folder} is in no fleet")
     return 0
-
-
-TOPIC = console.HOSTS

@@ -13,7 +13,7 @@ from ipexperf.tools.forge import comment, forges
 
 def add_comment(subparsers: console.Subparsers) -> None:
     purpose = "print a run as a comment on a pull request, or write it there: one comment, kept up to date"
-    parser = console.declare(subparsers, "comment", purpose)
+    parser = console.declare(subparsers, "comment", purpose, run_comment, console.JUDGE)
     parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{console.RUN} (default: last)")
     parser.add_argument("--name", default="performance", help="its name, if a pull request has several comments")
     parser.add_argument("--link", metavar="URL", help="where the run's files are (default: the page of this job)")
@@ -22,7 +22,6 @@ def add_comment(subparsers: console.Subparsers) -> None:
     text = "the comment on a run of another job, which printed this file by --json"
     parser.add_argument("--data", type=Path, metavar="FILE", help=text)
     console.add_history(parser)
-    parser.set_defaults(run=run_comment)
 
 
 def run_comment(arguments: argparse.Namespace) -> int:
@@ -48,7 +47,3 @@ def run_comment(arguments: argparse.Namespace) -> int:
 def _of_run(arguments: argparse.Namespace) -> comment.Contents:
     with console.open_history(arguments) as history:
         return comment.of(history.show(arguments.selector))
-
-
-COMMANDS = (add_comment,)
-TOPIC = console.JUDGE

@@ -21,6 +21,7 @@ from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.history import addresses
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.judge.baseline import write_text
+from ipexperf.plan.options import SCOPES
 from ipexperf.report import rerun
 from ipexperf.report.rerun import Search
 from ipexperf.result import BaselineEvidence, PairsEvidence
@@ -43,7 +44,7 @@ CANNOT_TELL = 3
 
 def add_nightly(subparsers: console.Subparsers) -> None:
     purpose = "measure a night, accept what is well, and explain what is not: one text a regression"
-    parser = console.declare(subparsers, "nightly", purpose)
+    parser = console.declare(subparsers, "nightly", purpose, run_nightly, console.JUDGE)
     parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="arguments of pytest")
     told = "where the nights, issues and dossiers are (default: nights)"
     parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=told)
@@ -51,7 +52,6 @@ def add_nightly(subparsers: console.Subparsers) -> None:
     parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=told)
     console.add_baselines(parser, "their folder")
     console.add_history(parser)
-    parser.set_defaults(run=run_nightly)
 
 
 def run_nightly(arguments: argparse.Namespace) -> int:
@@ -148,7 +148,7 @@ class Processes:
         from ipexperf.history.store import History
 
         parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
-        planning.add_options(parser, more=("against",))
+        planning.add_options(parser, SCOPES)
         options = planning.resolve(parser.parse_known_args(self._tests)[0])
         loading.load(options.load)
         with History.open(self._db, create=False) as history:
@@ -247,7 +247,3 @@ def _finding(one: Recorded, dossier: tuple[Path, dict[str, Any]] | None, folder:
         codec.record(tuple[Search, ...], document["searches"]),
         one.run_uid,
     )
-
-
-TOPIC = console.JUDGE
-COMMANDS = (add_nightly,)
