@@ -23,11 +23,12 @@ KEY = "xeon-8480-2s"
 CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
 RUNS = 16
 MOVED = 9
-QUESTIONS = (["trend"], ["changes"], ["report", "--csv"], ["report", "--pytest-benchmark"], ["compare", "first"],
+PAGES = ["report", "--html", "site"]
+QUESTIONS = (["trend"], ["changes"], ["report", "--csv"], PAGES, ["report", "--pytest-benchmark"], ["compare", "first"],
         ["compare", "--ratios"], ["show", "last"], ["show"], ["db", "check"], ["db", "upgrade"],
         ["db", "prune", "--before", "2026-05-03"], ["db", "merge", "other.db"])  # fmt: skip
 """Every command that reads a history."""
-TYPICAL = (["trend"], ["db", "check"], ["db", "merge", "other.db"])
+TYPICAL = (["trend"], PAGES, ["db", "check"], ["db", "merge", "other.db"])
 """One for each way to open a file."""
 
 
@@ -208,7 +209,7 @@ def missing(path):
     ],
 )
 def test_a_file_that_is_no_history_is_one_sentence_for_every_command(capsys, path, spoil, command):
-    """The exit status is 2, standard output is empty, and the file does not change."""
+    """The exit status is 2, standard output is empty, the file does not change, and no page is there."""
     shutil.copy(path, "other.db")
     for leftover in ("ipexperf.db-wal", "ipexperf.db-shm"):
         Path(leftover).unlink(missing_ok=True)
@@ -219,19 +220,14 @@ def test_a_file_that_is_no_history_is_one_sentence_for_every_command(capsys, pat
         return
     assert refusal in refused(capsys, *command)
     assert (path.read_bytes() if path.exists() else None) == before
+    assert not list(path.parent.glob("*site*"))
 
 
 def test_an_empty_history_is_one_sentence(capsys, tmp_path):
     """In place of an empty table."""
     History.open("fresh.db").close()
-    for command in (
-        ["trend"],
-        ["changes"],
-        ["report", "--csv"],
-        ["compare", "first"],
-        ["compare", "--ratios"],
-        ["show", "last"],
-    ):
+    asking = [words for words in QUESTIONS if words[0] in ("trend", "changes", "report", "compare")]
+    for command in [*asking, ["show", "last"]]:
         assert "this history is empty" in refused(capsys, *command, "--db", "fresh.db")
 
 

@@ -9,13 +9,11 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from cli_answers import refused
+from cli_answers import refused, run
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_measurement, make_round, make_seat
 
-from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.result import Launch, Verdict
 
@@ -35,15 +33,13 @@ def path(tmp_path, monkeypatch):
 def test_it_writes_pages_and_says_where(path, capsys):
     """And once more over the older report."""
     for _ in range(2):
-        assert main(["report", "--html", "site"]) == 0
-        assert capsys.readouterr().out == "site/index.html: 1 case of 1 run\n"
+        assert run(capsys, "report", "--html", "site") == "site/index.html: 1 case of 1 run\n"
         assert (path.parent / "site" / "index.html").is_file()
 
 
 def test_it_prints_a_run_as_markdown(path, capsys):
     """A table that any forge shows."""
-    assert main(["report", "--markdown"]) == 0
-    out = capsys.readouterr().out
+    out = run(capsys, "report", "--markdown")
     assert out.startswith("## ipexperf: 1 ok\n")
     assert "| 🟢 | `resnet50-cpu-bf16-infer-ipex` | 16 | 12.5 ms | 1,280 | - | ok |" in out
     assert "no run matches" in refused(capsys, "report", "never", "--markdown")
@@ -62,8 +58,7 @@ def test_markdown_has_the_factors_of_cases_that_took_turns(path, capsys):
         for number in range(3):
             history.record_round(uid, make_round(*seats, number=number))
         history.finish_run(uid, "finished")
-    assert main(["report", "--markdown"]) == 0
-    out = capsys.readouterr().out
+    out = run(capsys, "report", "--markdown")
     assert "| | case | batch | step | items/s | x fp32 | time vs baseline | verdict |" in out
     [line] = [line for line in out.splitlines() if f"`{CASE.id}`" in line]
     assert re.search(r"\| 4\.00 \(3\.\d+ to 4\.\d+\) \|", line)
@@ -78,19 +73,16 @@ def test_csv_has_every_point_of_every_run(path, capsys):
         launch = Launch(0, "ok", metrics={"step_time": 0.01, "throughput": 1600.0})
         history.record(uid, make_measurement(launches=(launch,)), Verdict("ok", "within the noise"))
         history.finish_run(uid, "finished")
-    assert main(["report", "--csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(csv.DictReader(io.StringIO(run(capsys, "report", "--csv"))))
     assert {(row["metric"], row["median"]) for row in rows[:2]} == {("step_time", "0.0125"), ("throughput", "1280.0")}
     assert {(row["metric"], row["median"]) for row in rows[2:]} == {("step_time", "0.01"), ("throughput", "1600.0")}
 
 
 def test_pytest_benchmark_has_one_run(path, capsys):
     """The last, if none is named. What pytest-benchmark reads of it: `test_history_exports.py`."""
-    assert main(["report", "--pytest-benchmark"]) == 0
-    told = capsys.readouterr().out
-    assert [case["stats"]["data"] for case in json.loads(told)["benchmarks"]] == [[0.0125]]
-    assert main(["report", "first", "--pytest-benchmark"]) == 0
-    assert capsys.readouterr().out == told
+    out = run(capsys, "report", "--pytest-benchmark")
+    assert [case["stats"]["data"] for case in json.loads(out)["benchmarks"]] == [[0.0125]]
+    assert run(capsys, "report", "first", "--pytest-benchmark") == out
     assert "no run matches 'zzzz'" in refused(capsys, "report", "zzzz", "--pytest-benchmark")
 
 
@@ -114,39 +106,6 @@ def test_a_folder_that_is_not_ours_is_refused(path, capsys):
     told = refused(capsys, "report", "--html", "site", "--db", "nowhere.db")
     assert "site holds thesis.tex, which does not belong to a report" in told
     assert (path.parent / "site" / "thesis.tex").read_text() == "precious"
-
-
-def corrupt(path):
-    data = bytearray(path.read_bytes())
-    for start in range(4096, len(data), 4096):
-        data[start : start + 64] = b"\xff" * 64
-    path.write_bytes(data)
-
-
-def no_runs(path):
-    path.unlink()
-    History.open(path).close()
-
-
-@pytest.mark.parametrize(
-    ("damage", "why"),
-    [
-        (corrupt, "malformed"),
-        (no_runs, "this history is empty"),
-        (Path.unlink, "there is no history"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_a_history_that_cannot_be_read_is_one_sentence(path, capsys, damage, why):
-    """The exit status is 2, the file is as it was, and no page is there."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    damage(path)
-    before = path.read_bytes() if path.exists() else None
-    told = refused(capsys, "report", "--html", "site")
-    assert why in told
-    assert (path.read_bytes() if path.exists() else None) == before
-    assert [one.name for one in path.parent.iterdir() if "site" in one.name] == []
 
 
 def test_runs_without_an_environment_are_a_damaged_history(path, capsys):

@@ -21,7 +21,7 @@ from ipexperf.judge.baseline import Baselines
 from ipexperf.lock import Lock
 
 
-def _candidate(recorded: Recorded) -> ProposedCase:
+def _proposed(recorded: Recorded) -> ProposedCase:
     from ipexperf.judge import answers, structure
     from ipexperf.judge.accept import ProposedCase
 
@@ -48,7 +48,7 @@ def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[P
     measurements = history.measurements(arguments.run_selector)
     by_machine = defaultdict(list)
     for recorded in console.chosen(measurements, arguments.case, arguments.run_selector):
-        by_machine[recorded.machine_key].append(_candidate(recorded))
+        by_machine[recorded.machine_key].append(_proposed(recorded))
     return by_machine
 
 
@@ -85,7 +85,7 @@ def run_accept(arguments: argparse.Namespace) -> int:
                 for case_id in acceptance.accepted:
                     console.say(f"accepted  {case_id}")
                 _remove_unused(arguments.baselines)
-                _tell(locked, arguments)
+                _say_locks(locked, arguments)
                 for line in kept:
                     console.say(line)
                 console.say(f"{path}: review it with `git add -N` and `git diff`, and commit it")
@@ -170,7 +170,7 @@ def _store(lock: Lock, python: str, arguments: argparse.Namespace) -> None:
         store.add(here, progress.say)
 
 
-def _tell(locked: Sequence[Lock], arguments: argparse.Namespace) -> None:
+def _say_locks(locked: Sequence[Lock], arguments: argparse.Namespace) -> None:
     """Say where the locks are, and what of them may not be had again."""
     from ipexperf.environments import make
 

@@ -36,22 +36,23 @@ def run_clean(arguments: argparse.Namespace) -> int:
     if unknown := set(arguments.what) - AGAIN.keys():
         raise UsageError(f"'{min(unknown)}' is nothing to clean: choose from {', '.join(AGAIN)}")
     folders = sorted(path for path in arguments.cache.glob("*") if path.is_dir())
-    gone = [path for path in folders if path.name in (arguments.what or AGAIN)]
+    removable = [path for path in folders if path.name in (arguments.what or AGAIN)]
     sizes = {path: _size(path) for path in folders}
     for path in folders:
         what = AGAIN.get(path.name, "stays: results, or what may not be had again")
         console.say(f"{path.name:<14}{units.size(sizes[path]):>10}  {what}")
-    total = units.size(sum(sizes[path] for path in gone))
+    names = ", ".join(path.name for path in removable) or "nothing"
+    total = units.size(sum(sizes[path] for path in removable))
     if not arguments.yes:
-        console.say(f"nothing was changed: --yes removes {', '.join(path.name for path in gone) or 'nothing'}, {total}")
+        console.say(f"nothing was changed: --yes removes {names}, {total}")
         return 0
     with lease.for_work(planning.resolve(arguments).lease, progress.say):  # a run may be using it
         try:
-            for path in gone:
+            for path in removable:
                 shutil.rmtree(path)
         except OSError as error:
             raise UsageError(f"{arguments.cache} cannot be cleaned: {error}") from None
-    console.say(f"removed {', '.join(path.name for path in gone) or 'nothing'}, {total}")
+    console.say(f"removed {names}, {total}")
     return 0
 
 

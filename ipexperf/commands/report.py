@@ -20,8 +20,8 @@ def add_report(subparsers: console.Subparsers) -> None:
     purpose = "write the history as pages for a browser or as CSV, or one run as markdown or JSON"
     parser = console.declare(subparsers, "report", purpose, run_report, console.HISTORY)
     console.add_history(parser)
-    one = f"of --markdown and --pytest-benchmark: {console.RUN} (default: last)"
-    parser.add_argument("selector", metavar="RUN", nargs="?", help=one)
+    text = f"of --markdown and --pytest-benchmark: {console.RUN} (default: last)"
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=text)
     forms = parser.add_mutually_exclusive_group(required=True)
     forms.add_argument("--html", type=Path, metavar="DIR", help="write pages there: new, empty, or an older report")
     forms.add_argument("--csv", action="store_true", help="print every point of every run as CSV")

@@ -155,7 +155,8 @@ def _before(
     if arguments.arm:
         return _arm(recorded)
     if arguments.against != BASELINE:
-        others = [x for x in named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
+        same_id = named(history, arguments.against, recorded.case.id)
+        others = [other for other in same_id if other.case == recorded.case]
         if not others:
             raise UsageError(f"run {arguments.against} has {recorded.case.id} only in other batches or versions")
         return f"run {others[0].run_uid}", others[0].fingerprint

@@ -16,7 +16,7 @@ from ipexperf.bench.networks import own_target
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement
-from ipexperf.plan.options import Options
+from ipexperf.plan.options import LAUNCHES, OPTIONS, PAIRS, Options
 from ipexperf.plan.values import LOCKS, is_lock, is_requirement
 from ipexperf.redaction import redacted_arm
 
@@ -26,12 +26,8 @@ _EXPECTED = (
     "no interpreter, no lock, no folder, no git:COMMIT, no PACKAGE==VERSION, no KEY=VALUE, no knob, and none of "
     f"{', '.join(AXES)}"
 )
-OF_PAIRS = ("tolerance", "alpha", "max_pairs")
-"""The options that set the judge's policy for pairs."""
 THREADS = "OMP_NUM_THREADS"
 """We translate this variable into the worker's number of threads, because workers set that themselves."""
-OF_LAUNCHES = ("launches", "samples", "seconds")
-"""The options for the length of measurements without pairs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -180,21 +176,21 @@ def _why_no_interpreter(word: str) -> str:
 
 def check(options: Options) -> None:
     """Refuse flags that mean nothing for pairs. Ini keys and variables are ignored, because they are for all runs."""
-    for name in OF_LAUNCHES:
-        if flag := options.flag(name):
+    for option in OPTIONS:
+        if option.only == LAUNCHES and (flag := options.flag(option.name)):
             raise UsageError(f"{flag}: pairs take turns until the judge is sure: say --perf-max-pairs")
 
 
 def check_launches(options: Options) -> None:
     """Refuse flags that are only for pairs."""
-    for name in OF_PAIRS:
-        if flag := options.flag(name):
+    for option in OPTIONS:
+        if option.only == PAIRS and (flag := options.flag(option.name)):
             raise UsageError(f"{flag}: only pairs have that: say --perf-against ARM too")
 
 
 def policy(options: Options) -> dict[str, Any]:
     """Return the options that set the judge's policy, by the policy's field names."""
-    values = {name: getattr(options, name) for name in OF_PAIRS}
+    values = {option.name: getattr(options, option.name) for option in OPTIONS if option.only == PAIRS}
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -26,6 +26,8 @@ SCOPES = {
     PYTEST: "of pytest alone",
 }
 """What options are for. Each command of `ipexperf` has those of some scopes."""
+PAIRS, LAUNCHES = "pairs", "launches"
+"""The ways to measure: beside another arm until the judge is sure, or as many launches as were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Option:
     """True if an environment variable sets it too, because CI systems set such things for a machine."""
     common: bool = False
     """True if `pytest --help` shows it: a stranger's help has no room for all."""
+    only: str = ""
+    """PAIRS or LAUNCHES if it means something for that way to measure alone."""
     page: str = ""
     """Where the documentation says more, from the page of options."""
     short: str | None = None
@@ -124,7 +128,7 @@ class Options:
         text="write an HTML report to this folder at the end of the run")
     explain: Path | None = _row(RUN, "DIR", Path, None, page="dossiers.md",
         text="write a dossier of each case that failed beside another arm into this folder, for at most five minutes")
-    launches: int | None = _row(RUN, "N", values.positive, None, common=True, page="rounds.md",
+    launches: int | None = _row(RUN, "N", values.positive, None, only=LAUNCHES, common=True, page="rounds.md",
         text="processes per case (default: the preset's)")
     batch: int | None = _row(PLAN, "N", values.positive, None, common=True, page="models.md",
         text="batch size of every case (default: the preset's, or the model's)")
@@ -135,9 +139,9 @@ class Options:
         text="settings to change, such as level=O0; each value makes a separate case")
     ablate: tuple[str, ...] = _row(PLAN, "KNOBS", values.words, (), repeat=True, page="knobs.md",
         text="measure each case also with each of these knobs off")
-    samples: int = _row(RUN, "N", values.positive, 12,
+    samples: int = _row(RUN, "N", values.positive, 12, only=LAUNCHES,
         text="minimum number of samples per launch")
-    seconds: float = _row(RUN, "S", values.seconds, 0.6,
+    seconds: float = _row(RUN, "S", values.seconds, 0.6, only=LAUNCHES,
         text="minimum sampling time per launch, in seconds; 12 times this is the most")
     budget: float | None = _row(MEASURE, "S", values.seconds, None, common=True, page="verdicts.md#outcomes",
         text="begin no round after this many seconds")
@@ -146,11 +150,11 @@ class Options:
         "alone")
     build: str | None = _row(RUN, "COMMAND", str, None, page="../how-to/measure-functions.md#two-commits-two-versions",
         text="with git:COMMIT: what to run in the commit's tree, to build in place what git does not have")
-    tolerance: float | None = _row(MEASURE, "F", values.fraction, None, page="verdicts.md#pairs",
+    tolerance: float | None = _row(MEASURE, "F", values.fraction, None, only=PAIRS, page="verdicts.md#pairs",
         text="with pairs: ok excludes a slowdown of F, and one surely above 0.4 F fails (default: 5%%)")
-    alpha: float | None = _row(MEASURE, "P", values.rate, None, page="verdicts.md#pairs",
+    alpha: float | None = _row(MEASURE, "P", values.rate, None, only=PAIRS, page="verdicts.md#pairs",
         text="with pairs: false alarm rate of each case (default: 0.005)")
-    max_pairs: int | None = _row(MEASURE, "N", values.positive, None, page="verdicts.md#pairs",
+    max_pairs: int | None = _row(MEASURE, "N", values.positive, None, only=PAIRS, page="verdicts.md#pairs",
         text="with pairs: stop after this many (default: 24)")
     inconclusive: str = _row(RUN, "WORD", values.one_of("pass", "fail", "skip", "exit"), "pass",
         page="verdicts.md#could-not-tell",

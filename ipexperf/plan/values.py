@@ -109,8 +109,8 @@ def one_of(*choices: Word) -> Callable[[str], Word]:
 
 def words_of(*choices: str) -> Callable[[str], tuple[str, ...]]:
     """Return a parser of a comma list that accepts only these words."""
-    one = one_of(*choices)
-    return lambda text: tuple(one(word) for word in words(text))
+    read = one_of(*choices)
+    return lambda text: tuple(map(read, words(text)))
 
 
 def settings(text: str) -> tuple[tuple[str, str], ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
+
 from ipexperf.bench.machine.facts import HEADERS, Facts
+from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
@@ -28,6 +31,13 @@ def plan(wishes: Mapping[str, Any], here: Facts | None = None) -> matrix.Plan:
     options = Options(**wishes)
     matrix.check_names(options)
     return matrix.make(options, here or facts())
+
+
+def refusal(plan: Callable[..., matrix.Plan], wishes: Mapping[str, Any]) -> str:
+    """The sentence with which these options are refused."""
+    with pytest.raises(UsageError) as refused:
+        plan(**wishes)
+    return str(refused.value)
 
 
 def ids(found: matrix.Plan) -> list[str]:

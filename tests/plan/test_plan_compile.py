@@ -9,22 +9,26 @@ import plan_records
 import pytest
 from plan_records import CARDS, facts, ids
 
+from ipexperf.bench import registry
+from ipexperf.bench.api import TRAINING, Cell
 from ipexperf.bench.machine.facts import HEADERS, LEVEL_ZERO_H, PYTHON_H
+from ipexperf.case import AXES
 from ipexperf.errors import UsageError
-from ipexperf.plan import matrix
+from ipexperf.plan import groups, matrix
 
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer_compile",), "stack": ("all",)}
 
 
 def plan(compiler: str = "/usr/bin/g++", headers: Iterable[str] = HEADERS, **wishes: Any) -> matrix.Plan:
-    here = facts(accelerators=CARDS, compiler=compiler, headers=frozenset(headers))
+    here = facts(accelerators=CARDS, compiler=compiler, headers=frozenset(headers), cores=2)
     return plan_records.plan({**CELL, **wishes}, here)
 
 
-def test_both_stacks_compile() -> None:
+@pytest.mark.parametrize("mode", ["infer_compile", "train_compile"])
+def test_both_stacks_compile(mode: str) -> None:
     """IPEX has a backend of its own, and bf16 without packed weights needs no AVX-512 there."""
-    assert ids(plan(dtype=("fp32", "bf16"))) == [
-        f"resnet18-cpu-{dtype}-infer_compile-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")
+    assert ids(plan(mode=(mode,), dtype=("fp32", "bf16"))) == [
+        f"resnet18-cpu-{dtype}-{mode}-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")
     ]
 
 
@@ -77,9 +81,8 @@ def test_export_is_stock_pytorchs_on_the_cpu() -> None:
 )
 def test_a_knob_that_would_change_nothing_is_refused(mode: str, knobs: dict[str, str], reason: str) -> None:
     """Asked for by name, it ends before anything is measured, with the reason."""
-    with pytest.raises(UsageError) as refused:
-        plan(mode=(mode,), stack=("ipex",), knobs=tuple(knobs.items()))
-    assert reason in str(refused.value)
+    wishes = {"mode": (mode,), "stack": ("ipex",), "knobs": tuple(knobs.items())}
+    assert reason in plan_records.refusal(plan, wishes)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +91,49 @@ def test_a_knob_that_would_change_nothing_is_refused(mode: str, knobs: dict[str,
 def test_folding_can_be_switched_off_together(knobs: tuple[tuple[str, str], ...]) -> None:
     """Without the folding of convolutions that of linear layers is a choice."""
     assert len(plan(mode=("infer",), stack=("ipex",), knobs=knobs).cases) == 1
+
+
+def test_compiled_training_shares_the_rounds_of_eager_training_which_is_the_reference() -> None:
+    """So that compiled over eager is a ratio of neighbouring turns."""
+    [group] = groups.groups(plan(mode=("train", "train_compile")).cases)
+    assert len(group.cases) == 4
+    assert group.reference.id == "resnet18-cpu-fp32-train-stock"
+    assert {groups.plain_mode(case) for case in group.cases} == {"train"}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        ({"compiler": ""}, "torch.compile needs a C++ compiler"),
+        (
+            {"stack": ("stock",), "knobs": (("freezing", "on"),)},
+            "training changes the weights, so they are no constants",
+        ),
+        ({"stack": ("ipex",), "knobs": (("weights_prepack", "on"),)}, "torch.compile breaks its graph at every packed"),
+        ({"model": ("faster_rcnn",)}, "its norms are frozen"),
+        ({"model": ("dlrm",), "stack": ("ipex",)}, "torch.compile cannot trace IPEX's kernel for the interaction"),
+    ],
+)
+def test_what_cannot_train_compiled_is_refused_with_the_reason(wishes: dict[str, Any], sentence: str) -> None:
+    assert sentence in plan_records.refusal(plan, {"mode": ("train_compile",), **wishes})
+
+
+def test_every_model_that_trains_on_stock_trains_compiled_there() -> None:
+    """Dynamo made one graph of each of them (torch 2.8), so none has a reason against this mode alone."""
+    able: dict[str, set[str]] = {
+        mode: {case.model for case in plan(model=("all",), mode=(mode,), stack=("stock",)).cases}
+        for mode in ("train", "train_compile")
+    }
+    assert able["train"] == able["train_compile"]
+    assert all(TRAINING not in registry.models.get(name).why_nots for name in able["train"])
+
+
+def test_the_script_of_ipex_packs_no_weights_and_names_its_backend() -> None:
+    """As PyTorch's recipe for the backend trains."""
+    [case] = plan(mode=("train_compile",), stack=("ipex",)).cases
+    lines = registry.modes.get(case.mode).script(
+        Cell(*(getattr(case, axis) for axis in AXES)), registry.stacks.get(case.stack)
+    )
+    arguments = "model, optimizer=optimizer, weights_prepack=False, dtype=torch.float32"
+    assert f"model, optimizer = ipex.optimize({arguments})" in lines
+    assert 'model = torch.compile(model, backend="ipex")' in lines
