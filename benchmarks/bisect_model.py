@@ -11,7 +11,8 @@ import os
 from dataclasses import dataclass
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Mode, Session, Workbench
+from ipexperf.bench.api import Mode, Session, Workbench
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 

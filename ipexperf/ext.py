@@ -8,32 +8,15 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import (
-    COMPILED,
-    EXPORTED,
-    TRAINING,
-    Cell,
-    Dataset,
-    Device,
-    Examples,
-    Knob,
-    Mode,
-    Model,
-    Number,
-    Quantised,
-    Session,
-    Settings,
-    Split,
-    Stack,
-    Task,
-    Tensors,
-    Workbench,
-    tensors,
-)
+from ipexperf.bench.api import COMPILED, EXPORTED, TRAINING, Mode, Quantised, Session, Stack, Workbench
+from ipexperf.bench.cell import Cell, Settings
+from ipexperf.bench.device import Device
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.evidence.proof import jitted
+from ipexperf.bench.knob import Knob, Number
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Dataset, Examples, Model, Split, Task, Tensors, tensors
 from ipexperf.bench.modes._inference import KNOBS as INFERENCE_KNOBS
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.registry import model

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.bench.api import Cell, Knob, Model, Number
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.knob import Knob, Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Model
 
 MOMENTUM = 0.9
 RATES = {"sgd": 0.02, "adagrad": 1e-3, "adam": 1e-3, "adamw": 1e-3, "lamb": 3e-3}

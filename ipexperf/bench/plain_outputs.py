@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench.api import Tensors, tensors
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Tensors, tensors
 
 _CONTAINERS = ("at the output of the tracer", "output from traced functions", "Tracer cannot infer type of")
 """Messages of torch about outputs that are neither a tensor nor a tuple of tensors."""

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from ipexperf.bench import declaration
-from ipexperf.bench.api import Dataset, Device, Mode, Model, Settings, Stack, Task, Workbench
+from ipexperf.bench.api import Mode, Stack, Workbench
+from ipexperf.bench.cell import Settings
+from ipexperf.bench.device import Device
+from ipexperf.bench.model import Dataset, Model, Task
 from ipexperf.case import Case
 from ipexperf.errors import AbsentError, UsageError
 

@@ -10,7 +10,7 @@ from ipexperf.commands import console, planning
 from ipexperf.plan.options import MEASURE, PLAN, RUN
 
 if TYPE_CHECKING:
-    from ipexperf.bench.api import Model
+    from ipexperf.bench.model import Model
     from ipexperf.plan.options import Options
 
 

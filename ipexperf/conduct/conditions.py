@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.conduct import gate, memory_limit
 from ipexperf.conduct.server import Server
 from ipexperf.conduct.worker import Worker

@@ -16,10 +16,12 @@ from typing import Any
 
 from ipexperf import lock, scratch
 from ipexperf.bench import registry
-from ipexperf.bench.api import Device, Mode, Settings
+from ipexperf.bench.api import Mode
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.artifacts.footprint import Footprint
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.declaration import answer
+from ipexperf.bench.device import Device
 from ipexperf.bench.machine.inventory import Inventory
 from ipexperf.bench.machine.placement import ranges
 from ipexperf.bench.process import environment as surroundings

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Device
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
 from ipexperf.bench.machine import cards, control_groups, diagnosis, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts

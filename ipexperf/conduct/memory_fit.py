@@ -17,7 +17,7 @@ pass of inference holds the weights in fp32 and in float64, which is twice as wi
 def larger(case: Case) -> bool:
     """Whether the case is larger than its model's default, which was chosen to fit."""
     model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
-    return case.size > model.size or case.batch > model.batch(mode)
+    return case.size > model.size or case.batch > mode.batch_of(model)
 
 
 def refuse(case: Case, footprint: Footprint, limit: int, processes: int = 1) -> None:

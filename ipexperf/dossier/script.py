@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced

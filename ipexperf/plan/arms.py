@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own_target
 from ipexperf.case import AGAINST, AXES, ITSELF, Case

@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.knob import Knob
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement
@@ -114,7 +115,7 @@ def turned(cell: Cell, requested_settings: tuple[tuple[str, str], ...], facts: F
 
 def _unfit(knob: Knob, value: str, cell: Cell, facts: Facts) -> str | None:
     """Return the reason why the cell cannot have this knob beside its other ones, or None."""
-    return knob.wrong(value) or knob.unfit(registry.modes.get(cell.mode)) or knob.why_not(cell, value, facts)
+    return knob.wrong(value) or registry.modes.get(cell.mode).lacks(knob) or knob.why_not(cell, value, facts)
 
 
 def _without_knob(cell: Cell, name: str) -> str:

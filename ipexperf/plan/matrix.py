@@ -11,8 +11,11 @@ from types import NoneType
 from typing import Any
 
 from ipexperf.bench import declaration, loading, optimizers, precision, registry
-from ipexperf.bench.api import GRAPHS, INFERENCE, TRAINING, Cell, Device, Mode, Model, Stack
+from ipexperf.bench.api import GRAPHS, INFERENCE, TRAINING, Mode, Stack
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Model
 from ipexperf.bench.networks import own_target as targets
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
@@ -199,7 +202,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
         or _reason(device, device.why_not(facts))
         or _reason(stack, stack.why_not(cell, facts))
         or facts.without(mode.openmp)
-        or registry.models.get(cell.model).why_not(cell, mode, facts)
+        or registry.models.get(cell.model).why_not(cell, mode.traits, facts)
     )
 
 

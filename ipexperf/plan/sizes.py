@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ipexperf.bench.api import Cell, Model
+    from ipexperf.bench.cell import Cell
+    from ipexperf.bench.model import Model
 
 SMALL, NORMAL = "small", "normal"
 
@@ -48,7 +49,7 @@ def batch(cell: Cell, requested: int | None, *, published: bool) -> int:
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     model, mode = registry.models.get(cell.model), registry.modes.get(cell.mode)
-    default = model.batch(mode)
+    default = mode.batch_of(model)
     # The vendor published throughput of inference in batches only.
     if published and not (mode.trains or mode.cold or mode.batch):
         default = model.published.get(cell.dtype, default)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ipexperf.bench.api import Cell
+    from ipexperf.bench.cell import Cell
     from ipexperf.case import Case
 
 AUTO, FRESH = "auto", "fresh"

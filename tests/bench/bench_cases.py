@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Examples, Model, Settings, Workbench
+from ipexperf.bench.api import Workbench
+from ipexperf.bench.cell import Settings
+from ipexperf.bench.model import Examples, Model
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.zoo.datasets.random_data import RandomData

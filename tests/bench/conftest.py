@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.conduct.worker import Worker

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import HEADERS, Facts
 

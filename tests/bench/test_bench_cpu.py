@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.result import Check
 

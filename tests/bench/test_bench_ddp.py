@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import _ranks
 from ipexperf.bench.modes.train_ddp import DdpSession
 from ipexperf.case import Case

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
 from ipexperf.bench.artifacts import rounding
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine.facts import Facts
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import tensors
+from ipexperf.bench.model import tensors
 
 torch = pytest.importorskip("torch")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import tensors
+from ipexperf.bench.model import tensors
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")

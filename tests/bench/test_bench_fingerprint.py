@@ -13,7 +13,8 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Captured, Kernel, Settings
+from ipexperf.bench.api import Captured, Kernel
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.evidence import compilation, fingerprint, onednn
 from ipexperf.bench.evidence.templates import LAYER, kernels
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Examples, Model, Split
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Examples, Model, Split
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Model, Settings, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
+from ipexperf.bench.cell import Settings
+from ipexperf.bench.model import Model
 from ipexperf.bench.modes import _input
 from ipexperf.case import Case
 

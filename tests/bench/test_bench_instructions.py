@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Kernel, Settings
+from ipexperf.bench.api import Kernel
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.evidence import instructions, onednn, proof
 from ipexperf.bench.machine import facts
 from ipexperf.case import Case

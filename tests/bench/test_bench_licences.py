@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Dataset
+from ipexperf.bench.model import Dataset
 
 ZOO = "ipexperf.zoo."
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import load
 from ipexperf.case import Case
 from ipexperf.result import METRICS

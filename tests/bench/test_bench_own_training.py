@@ -10,7 +10,8 @@ import pytest
 from bench_cases import failed, of_target
 
 from ipexperf.bench import registry, user_files
-from ipexperf.bench.api import TRAINING, Settings, Workbench
+from ipexperf.bench.api import TRAINING, Workbench
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.networks import own, own_target
 from ipexperf.errors import UsageError, WorkerError

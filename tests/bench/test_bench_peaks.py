@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ipexperf.bench import measure, registry
-from ipexperf.bench.api import Device, Settings
+from ipexperf.bench.cell import Settings
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import peaks
 from ipexperf.bench.evidence.peaks import TimedWork
 from ipexperf.dtypes import DTYPES

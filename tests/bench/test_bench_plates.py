@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Split
+from ipexperf.bench.model import Split
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import plates
 from ipexperf.zoo.tasks.plates import decoded

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.process.session import MISSING, ArmPlugin
 
 TESTS = [

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench.api import Examples
+from ipexperf.bench.model import Examples
 from ipexperf.zoo.datasets import scenes
 from ipexperf.zoo.datasets.scenes import Scenes
 
 if TYPE_CHECKING:
-    from ipexperf.bench.api import Split
+    from ipexperf.bench.model import Split
 
 torch = pytest.importorskip("torch")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 
 torch = pytest.importorskip("torch")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Examples, Split
+from ipexperf.bench.model import Examples, Split
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import roads
 from ipexperf.zoo.tasks.segmentation import overlap

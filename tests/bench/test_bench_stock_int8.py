@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Examples, Split
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.model import Examples, Split
 from ipexperf.bench.stacks import _stock_int8
 
 pytestmark = [

@@ -11,9 +11,9 @@ import pytest
 from bench_cases import alone
 
 from ipexperf.bench import precision, registry
-from ipexperf.bench.api import Examples, Split, tensors
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.evidence import accuracy, proof
+from ipexperf.bench.model import Examples, Split, tensors
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets.digits import Digits

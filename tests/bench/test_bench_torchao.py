@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _generation
 from ipexperf.errors import WorkerError

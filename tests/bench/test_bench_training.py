@@ -13,8 +13,9 @@ import pytest
 from bench_cases import failed, named
 
 from ipexperf.bench import optimizers
-from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.train import Ledger, TrainSession
 from ipexperf.bench.process.worker import workbench

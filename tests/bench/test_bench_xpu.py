@@ -9,7 +9,7 @@ import pytest
 from bench_cases import HEAVY_STEP, named
 
 from ipexperf.bench import lazy, measure, registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices import cuda
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.machine import facts

@@ -12,7 +12,8 @@ import pytest
 from bench_cases import bench, failed, named, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.api import Workbench
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices import xpu
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu

@@ -10,7 +10,7 @@ from typing import Any
 
 from free_machine import FREE
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm

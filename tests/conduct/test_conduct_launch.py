@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import loading, registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions

@@ -13,7 +13,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own
 from ipexperf.case import Case

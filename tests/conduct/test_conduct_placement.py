@@ -12,7 +12,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import loading
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.machine import heap
 from ipexperf.bench.machine import placement as bench_placement
 from ipexperf.bench.machine.placement import Placement

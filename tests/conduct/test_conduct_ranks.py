@@ -14,7 +14,7 @@ from typing import Any
 import conduct_play
 import pytest
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.process import guard
 from ipexperf.case import Case
 from ipexperf.conduct import gate

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conduct_play import StandIn
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.roof import Roofs, counted_work, with_share

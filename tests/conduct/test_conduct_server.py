@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import conduct_play
 import pytest
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.process import guard
 from ipexperf.bench.process import server as bench_server
 from ipexperf.case import Case

@@ -10,7 +10,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Server, ServerSpec

@@ -18,7 +18,7 @@ import conduct_play
 import pytest
 from free_machine import BUSY, FREE
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.process import guard
 from ipexperf.case import Case
 from ipexperf.conduct import process

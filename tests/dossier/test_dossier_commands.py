@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 from ipexperf.compare.against import Against
 from ipexperf.compare.arm import Arm

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import Case, of_test
 from ipexperf.compare.arm import Arm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.environments import shipped
 from ipexperf.errors import LockError

@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Dataset, Device, Examples, Mode, Session, Split, Stack, Workbench
+from ipexperf.bench.api import Mode, Session, Stack, Workbench
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Dataset, Examples, Split
 from ipexperf.result import Check
 
 Step = Callable[[], int]

@@ -21,7 +21,8 @@ import bench_cases
 import torch
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Session, Settings
+from ipexperf.bench.api import Session
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.modes import _inference
 

@@ -19,10 +19,12 @@ import torch
 from bench_cases import told
 
 from ipexperf.bench import plain_outputs, registry
-from ipexperf.bench.api import Cell, Dataset, Examples, Settings, Split, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
+from ipexperf.bench.cell import Cell, Settings
 from ipexperf.bench.evidence import quantised
 from ipexperf.bench.machine import facts
+from ipexperf.bench.model import Dataset, Examples, Split
 from ipexperf.case import Case
 from ipexperf.zoo.models._dlrm import Dlrm
 

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.api import Workbench
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.machine import facts
 from ipexperf.bench.modes.train import TrainSession
 from ipexperf.bench.modes.train_compile import CompiledTraining

@@ -22,7 +22,8 @@ import fake_xpu
 import pytest
 
 from ipexperf.bench import lazy, registry
-from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.api import Workbench
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Captured, Device, Look, Session, Workbench
+from ipexperf.bench.api import Captured, Look, Session, Workbench
+from ipexperf.bench.device import Device
 from ipexperf.result import Check
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 
 if TYPE_CHECKING:

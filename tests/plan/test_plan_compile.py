@@ -10,7 +10,8 @@ import pytest
 from plan_records import CARDS, facts, ids
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRAINING, Cell
+from ipexperf.bench.api import TRAINING
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import HEADERS, LEVEL_ZERO_H, PYTHON_H
 from ipexperf.case import AXES
 from ipexperf.errors import UsageError

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from plan_records import AVX2, AVX512
 
 from ipexperf.bench import loading, registry
-from ipexperf.bench.api import Cell, Device, Model
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.machine.facts import HEADERS, Facts
+from ipexperf.bench.model import Model
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
@@ -320,7 +322,7 @@ def test_a_model_says_on_which_stack_a_dtype_makes_no_sense() -> None:
     registry.models.add("shy", Model("shy", object, 1, 1, 1, needs=(), why_nots={"int8 on stock": "noise"}))
     cells = [Cell("shy", "cpu", "int8", "infer_jit", stack) for stack in ("stock", "ipex")]
     mode = registry.modes.get("infer_jit")
-    assert [registry.models.get("shy").why_not(cell, mode, facts()) for cell in cells] == ["noise", None]
+    assert [registry.models.get("shy").why_not(cell, mode.traits, facts()) for cell in cells] == ["noise", None]
 
 
 def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from plan_records import facts, plan
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 from ipexperf.case import Case
 from ipexperf.plan import start
 from ipexperf.plan.options import Options

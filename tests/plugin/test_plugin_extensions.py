@@ -11,7 +11,7 @@ import pytest
 from plugin_suite import ROOT, SHORT
 
 from ipexperf.bench import loading, registry
-from ipexperf.bench.api import Cell
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
@@ -120,11 +120,11 @@ def test_knobs_and_models_know_a_new_mode_by_what_it_does(
     loading.load([str(UNHEARD_OF)])
     stranger = registry.modes.get(mode)
     knobs = {knob.name: knob for knob in registry.stacks.get("ipex").knobs}
-    assert f"{mode} has no knob {barred}" in str(knobs[barred].unfit(stranger))
-    assert knobs[able].unfit(stranger) is None
+    assert f"{mode} has no knob {barred}" in str(stranger.lacks(knobs[barred]))
+    assert stranger.lacks(knobs[able]) is None
     leaf = registry.models.get(model)
     packages = Facts("python", dict.fromkeys(leaf.needs, "1"))
-    refusal = leaf.why_not(Cell(model, "cpu", "fp32", mode, "ipex"), stranger, packages)
+    refusal = leaf.why_not(Cell(model, "cpu", "fp32", mode, "ipex"), stranger.traits, packages)
     assert refusal is None if reason is None else reason in str(refusal)
 
 

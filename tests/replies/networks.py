@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Examples
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Examples
 from ipexperf.zoo.datasets.random_data import RandomData
 from ipexperf.zoo.models._shape import Shape
 from ipexperf.zoo.models.decoders import SHAPED

@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import plain_outputs, registry
-from ipexperf.bench.api import Cell, Examples, Knob, Model, Split, Tensors, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import pt2e, weights
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import accuracy
+from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts, gather
+from ipexperf.bench.model import Examples, Model, Split, Tensors
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ipexperf.bench.api import Examples, Split, Task, Tensors, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Examples, Split, Task, Tensors
 
 PAIR = 2
 """Number of examples for measuring what training keeps: batch norm needs more than one."""

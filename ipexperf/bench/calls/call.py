@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ipexperf.bench import measure
-from ipexperf.bench.api import Captured, Device, Look, Session
+from ipexperf.bench.api import Captured, Look, Session
 from ipexperf.bench.calls import results
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.result import Check
 

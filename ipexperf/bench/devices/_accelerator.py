@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipexperf.bench import measure, outcome
-from ipexperf.bench.api import Device, Settings
+from ipexperf.bench.cell import Settings
+from ipexperf.bench.device import Device
 from ipexperf.bench.devices._telemetry import CardReading, Telemetry, Tool
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import cards, diagnosis

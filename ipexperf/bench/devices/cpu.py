@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Device, Settings
+from ipexperf.bench.cell import Settings
+from ipexperf.bench.device import Device
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import heap, placement
 from ipexperf.bench.machine.facts import Facts

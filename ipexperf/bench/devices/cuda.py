@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI
 from ipexperf.bench.lazy import torch

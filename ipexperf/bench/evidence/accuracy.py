@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import outcome
-from ipexperf.bench.api import Examples, Task, Tensors, tensors
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Examples, Task, Tensors, tensors
 from ipexperf.dtypes import Bounds
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.api import Tensors, tensors
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Tensors, tensors
 from ipexperf.dtypes import DTYPES, PLAIN
 
 KEPT = 32

@@ -17,13 +17,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ipexperf.bench.api import Captured, Device, Look, Session, Tensors
+from ipexperf.bench.api import Captured, Look, Session
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import onednn, profiler, proof, trace
 from ipexperf.bench.evidence.work import Work, content
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import source
+from ipexperf.bench.model import Tensors
 
 VERSION = 1
 """Version of the canonical form. Fingerprints of different versions are not compared."""

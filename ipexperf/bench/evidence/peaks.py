@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import precision
-from ipexperf.bench.api import Device
 from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.measure import timed

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import scratch
-from ipexperf.bench.api import IMAGES, Kernel, Tensors, Workbench
+from ipexperf.bench.api import IMAGES, Kernel, Workbench
 from ipexperf.bench.evidence import onednn, profiler
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import kernel_files
+from ipexperf.bench.model import Tensors
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 

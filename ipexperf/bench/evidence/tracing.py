@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.api import Device, Session
+from ipexperf.bench.api import Session
 from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import fingerprint, onednn, profiler, trace
 from ipexperf.bench.lazy import torch
 

@@ -12,8 +12,9 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from ipexperf.bench import shared
-from ipexperf.bench.api import Tensors, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Tensors
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Mode, Session, Workbench
+from ipexperf.bench.api import Mode, Session, Workbench
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import CALL
 from ipexperf.errors import WorkerError

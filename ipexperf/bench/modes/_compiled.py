@@ -7,11 +7,14 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Captured, Cell, Device, Kernel, Look, Mode, Tensors
+from ipexperf.bench.api import COMPILED, Captured, Kernel, Look, Mode
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import compilation, fingerprint, proof, templates
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.result import Check
 

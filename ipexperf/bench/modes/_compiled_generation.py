@@ -11,8 +11,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ipexperf.bench.api import Tensors
 from ipexperf.bench.evidence import proof
+from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
 from ipexperf.bench.modes._generation import (
     PACKED,

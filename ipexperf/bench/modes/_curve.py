@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ipexperf.bench import optimizers, shared
-from ipexperf.bench.api import Split, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Split
 from ipexperf.bench.modes import _input
 from ipexperf.dtypes import CURVE_STEPS, DTYPES, Curve
 from ipexperf.errors import UsageError

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob, Mode, Model, Tensors, Workbench, tensors
+from ipexperf.bench.api import Mode, Workbench
 from ipexperf.bench.artifacts import rounding
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Model, Tensors, tensors
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.precision import autocast, torch_dtype
 from ipexperf.dtypes import DTYPES, PLAIN, Bounds

@@ -11,12 +11,15 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import shared
-from ipexperf.bench.api import ChannelsLast, Device, Examples, Kernel, Look, Number, Session, Tensors, Workbench
+from ipexperf.bench.api import Kernel, Look, Session, Workbench
 from ipexperf.bench.artifacts import artifact, weights
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import accuracy, answers, fingerprint, float32, instructions, proof, quantised, work
 from ipexperf.bench.evidence.accuracy import Reference
 from ipexperf.bench.evidence.work import Work
+from ipexperf.bench.knob import ChannelsLast, Number
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Examples, Tensors
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import Bounds

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Knob, Number, Tensors, Workbench
+from ipexperf.bench.api import Workbench
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.device import Device
+from ipexperf.bench.knob import Knob, Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Tensors
 from ipexperf.result import Check
 
 RING = 64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipexperf.bench.api import Cell, Stack
+from ipexperf.bench.api import Stack
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.precision import script_of_autocast
 from ipexperf.dtypes import quantised
 

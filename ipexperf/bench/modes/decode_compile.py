@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Session, Tensors, Workbench
+from ipexperf.bench.api import Session, Workbench
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes._compiled_generation import CompiledGeneration, CompiledGenerationMode
 from ipexperf.bench.modes.decode import Decode, DecodeSession
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Kernel, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import Kernel, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import proof, quantised, templates
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.result import Check

@@ -6,8 +6,9 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Session, Stack, Workbench
+from ipexperf.bench.api import Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import quantised
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import outcome, registry
-from ipexperf.bench.api import EXPORTED, Cell, Kernel, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import EXPORTED, Kernel, Mode, Session, Stack, Workbench
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast, script_of_autocast

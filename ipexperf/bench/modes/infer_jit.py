@@ -7,8 +7,10 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import plain_outputs, registry
-from ipexperf.bench.api import TRACED, Cell, Device, Look, Session, Stack, Workbench
+from ipexperf.bench.api import TRACED, Look, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import fingerprint, proof, quantised
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _script

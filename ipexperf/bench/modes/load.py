@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Workbench
+from ipexperf.bench.api import TRACED, Kernel, Look, Mode, Session, Workbench
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import proof
+from ipexperf.bench.knob import ChannelsLast
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes.infer_jit import JitSession

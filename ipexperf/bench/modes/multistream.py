@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import TRACED, Kernel, Look, Mode, Session, Stack, Workbench
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ranges
+from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
 from ipexperf.bench.modes.infer_jit import JitSession

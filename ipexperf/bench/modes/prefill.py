@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Session, Tensors, Workbench
+from ipexperf.bench.api import Session, Workbench
+from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes import _generation, _input
 from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
 

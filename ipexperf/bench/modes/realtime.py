@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, Mode, Session, Workbench
+from ipexperf.bench.api import TRACED, Mode, Session, Workbench
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
 from ipexperf.bench.modes.infer_jit import JitSession

@@ -9,24 +9,16 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from ipexperf.bench import optimizers, registry
-from ipexperf.bench.api import (
-    Cell,
-    ChannelsLast,
-    Device,
-    Examples,
-    Kernel,
-    Look,
-    Mode,
-    Session,
-    Stack,
-    Tensors,
-    Workbench,
-)
+from ipexperf.bench.api import Kernel, Look, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import weights
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions, proof, work
 from ipexperf.bench.evidence.work import Work
+from ipexperf.bench.knob import ChannelsLast
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Examples, Tensors
 from ipexperf.bench.modes import _curve, _input
 from ipexperf.bench.precision import autocast, script_of_autocast
 from ipexperf.dtypes import CURVE_STEPS, DTYPES, needs_scaler

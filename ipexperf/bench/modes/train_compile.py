@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Kernel, Look, Session, Stack, Workbench
+from ipexperf.bench.api import Kernel, Look, Session, Stack, Workbench
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import compilation, proof, templates
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._compiled import Compilation, CompiledMode

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import optimizers, registry
-from ipexperf.bench.api import Cell, ChannelsLast, Device, Knob, Mode, Number, Session, Workbench
+from ipexperf.bench.api import Mode, Session, Workbench
 from ipexperf.bench.artifacts import weights
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.device import Device
+from ipexperf.bench.knob import ChannelsLast, Knob, Number
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _curve, _input

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import outcome
-from ipexperf.bench.api import Tensors, Workbench, tensors
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Tensors, tensors
 from ipexperf.errors import IpexperfError
 from ipexperf.result import Check
 

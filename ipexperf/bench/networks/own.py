@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRAINING, Dataset, Model, Split
+from ipexperf.bench.api import TRAINING
 from ipexperf.bench.machine import source as files
+from ipexperf.bench.model import Dataset, Model, Split
 from ipexperf.bench.networks import own_build
 from ipexperf.bench.networks.own_target import HUBS, Target, declared, importable, parse, syntax_tree
 from ipexperf.bench.networks.own_task import Own, OwnTraining

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import plain_outputs, registry, user_files
-from ipexperf.bench.api import Examples, Tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import source as files
+from ipexperf.bench.model import Examples, Tensors
 from ipexperf.bench.networks import own_target
 from ipexperf.bench.networks.own_target import Shape, Target, importable
 from ipexperf.errors import AbsentError, UsageError, WorkerError

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import outcome
-from ipexperf.bench.api import Split, Task, Tensors
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.model import Split, Task, Tensors
 from ipexperf.errors import WorkerError
 
 NEAR = 0.25

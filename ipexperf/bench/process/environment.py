@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.api import Device
 from ipexperf.bench.declaration import answer
+from ipexperf.bench.device import Device
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import control_groups, facts, inventory, kernel_files, libraries, placement
 from ipexperf.bench.machine import source as users_files

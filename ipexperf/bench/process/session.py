@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Device, Model, Settings, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.calls import fixtures
 from ipexperf.bench.calls.call import AUTO, Call, CallSession
 from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
+from ipexperf.bench.cell import Settings
+from ipexperf.bench.device import Device
 from ipexperf.bench.machine import source
+from ipexperf.bench.model import Model
 from ipexperf.case import of_test
 from ipexperf.errors import WorkerError
 

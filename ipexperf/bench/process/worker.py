@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from ipexperf.bench import declaration, lazy, loading, measure, precision, registry
-from ipexperf.bench.api import Device, Session, Settings, Workbench
+from ipexperf.bench.api import Session, Workbench
+from ipexperf.bench.cell import Settings
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
+from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import facts, heap, placement, source
 from ipexperf.bench.process import environment, guard

@@ -8,8 +8,10 @@ from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob, Quantised, Workbench
+from ipexperf.bench.api import Quantised, Workbench
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import cpu_flags
 

@@ -6,8 +6,11 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ipexperf.bench.api import COMPILED, TRACED, TRAINING, Cell, Knob, Model
+from ipexperf.bench.api import COMPILED, TRACED, TRAINING
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.knob import Knob
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.model import Model
 
 FUSED = {
     "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},

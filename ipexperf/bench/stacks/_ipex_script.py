@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell
+from ipexperf.bench.api import COMPILED
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.precision import dtype_name
 
 IMPORT = "import intel_extension_for_pytorch as ipex"

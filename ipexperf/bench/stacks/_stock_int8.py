@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Quantised, Workbench
+from ipexperf.bench.api import Quantised, Workbench
 from ipexperf.bench.artifacts.artifact import ENGINE
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.lazy import torch
 
 

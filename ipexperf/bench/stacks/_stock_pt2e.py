@@ -8,10 +8,12 @@ from operator import attrgetter
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Quantised, Tensors, Workbench
+from ipexperf.bench.api import Quantised, Workbench
 from ipexperf.bench.artifacts import artifact, pt2e
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts, cpu_flags
+from ipexperf.bench.model import Tensors
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
 
 _CALIBRATE = ("with torch.no_grad():", "    for batch in calibration:", "        prepared(*batch)")
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, EXPORTED, Cell, Kernel, Quantised, Stack, Workbench
+from ipexperf.bench.api import COMPILED, EXPORTED, Kernel, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -119,7 +120,7 @@ class Ipex(Stack):
 
     def _on(self, name: str, bench: Workbench) -> bool:
         """Return True if the case asks `ipex.optimize` to do this."""
-        if any(knob.unfit(bench.mode) for knob in self.knobs if knob.name == name):
+        if any(bench.mode.lacks(knob) for knob in self.knobs if knob.name == name):
             return False
         return bench.knob(name) == "on"
 

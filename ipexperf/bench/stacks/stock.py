@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, TRAINING, Cell, Knob, Quantised, Stack, Workbench
+from ipexperf.bench.api import COMPILED, TRAINING, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import compilation
+from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.stacks import _stock_int8, _stock_pt2e, _stock_script

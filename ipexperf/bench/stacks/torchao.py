@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell
+from ipexperf.bench.api import COMPILED
+from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.stacks.stock import Stock
 from ipexperf.errors import WorkerError
