@@ -61,14 +61,6 @@ class Stack(ABC):
         """
         return ()
 
-    def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
-        """Return a network that runs in several streams, each with a part of the cores and of every batch."""
-        raise WorkerError("error", f"{self.name} has no streams")
-
-    def parts(self, network: Any) -> list[int]:
-        """Return how many images of the last batch each stream of a `streamed` network got."""
-        return []
-
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         """Convert a network to int8, calibrated on these batches. Without batches, return one to load a state into."""
         raise WorkerError("error", f"{self.name} has no int8: {bench.case.id} cannot be made")
@@ -166,8 +158,9 @@ class Mode(ABC):
         """The words by which knobs and models exclude modes: its name, `training` or `inference`, and its `graph`."""
         return (self.name, TRAINING if self.trains else INFERENCE, *filter(None, [self.graph]))
 
-    @abstractmethod
-    def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        """Return why the mode cannot do this cell here, or None."""
+        return None
 
     def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
         """Return why the mode cannot use this batch or this requested number of threads, or None."""

@@ -15,33 +15,33 @@ import bench_cases
 
 from ipexperf.bench import registry
 from ipexperf.bench.machine import placement
+from ipexperf.bench.modes import multistream
 
 Checks = dict[str, tuple[bool, str]]
 ALL = placement.allowed()
 
 
 def proven(streams: int, cores: Sequence[int], lie: Callable[..., Any] | None = None) -> Checks:
-    """All that a session proves, with its accuracy; `lie` makes the streams in place of the stack."""
+    """All that a session proves, with its accuracy; `lie` makes the streams in place of the mode."""
     bench = bench_cases.bench(
         bench_cases.network, "multistream", registry.devices.get("cpu"), "ipex", streams=str(streams)
     )
     bench = dataclasses.replace(bench, settings=dataclasses.replace(bench.settings, placement={"cores": cores}))
-    honest = bench.stack.streamed
-    bench.stack.streamed = lie or honest
+    honest = multistream.streamed
+    multistream.streamed = lie or honest
     try:
         session = bench.mode.open(bench)
         session.sample(lambda: None, 1, 1)
         return bench_cases.told([*session.proof(), *session.accuracy()[1]])
     finally:
-        bench.stack.streamed = honest
+        multistream.streamed = honest
 
 
 def main() -> None:
-    ipex = registry.stacks.get("ipex")
-    ipex.start()
+    registry.stacks.get("ipex").start()
     first, last = ALL[:1], ALL[-1:]
     found = {"two": proven(2, ALL[:2]), "one": proven(1, ALL[:2])}
-    streamed = ipex.streamed
+    streamed = multistream.streamed
     found["all in one"] = proven(2, ALL[:2], lambda network, cores, _: streamed(network, cores, 1))
     found["other cores"] = proven(1, first, lambda network, _, streams: streamed(network, last, streams))
     found["fewer cores"] = proven(1, ALL[:2], lambda network, _, streams: streamed(network, last, streams))

@@ -82,7 +82,6 @@ class Accelerator(Device):
         return (self.variable, [name.strip() for name in names.split(",")]) if names else None
 
     def start(self, settings: Settings) -> None:
-        del settings
         if reason := diagnosis.why_not(self.name, torch):
             # The device existed when the case was planned.
             raise WorkerError("device_lost", f"{reason}; nothing was run on another device instead")
@@ -219,7 +218,6 @@ def arithmetic_devices(step: Callable[[], Any]) -> Counter[str]:
 
     class OperandDevices(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
             name = func.name().partition("::")[2].partition(".")[0]
             if _HEAVY.search(name):
                 tensors = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))

@@ -67,7 +67,6 @@ class Cpu(Device):
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Check that the steps left torch the threads that it started with: a network may set others."""
-        del step, block
         if self._threads is None:
             return []
         # torch reports what it asked for. OpenMP gives it no more than these allow.
@@ -76,7 +75,6 @@ class Cpu(Device):
         return [Check("threads", actual == self._threads, str(actual), str(self._threads))]
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
-        del step, block
         return {"library_memory": float(self._before)}
 
 

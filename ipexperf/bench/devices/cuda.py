@@ -34,7 +34,6 @@ class Cuda(Accelerator):
 
     def driver(self, properties: Any) -> str | None:
         """Read the version from the kernel module: torch does not know it."""
-        del properties
         match = re.search(r"Kernel Module.*?\s(\d+[\d.]+)", kernel_files.text(_DRIVER) or "")
         return match.group(1) if match else None
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Mode, Session, Workbench
-from ipexperf.bench.cell import Cell
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import CALL
 from ipexperf.errors import WorkerError
 
@@ -16,10 +14,6 @@ class Calls(Mode):
     labelled = False
     family = CALL
     kind = "functions"
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del cell, facts
-        return None
 
     def open(self, bench: Workbench) -> Session:
         raise WorkerError("error", f"{bench.case.id} is a test: a session of pytest runs it")

@@ -27,7 +27,7 @@ class CompiledMode(Mode):
     fresh = "torch.compile keeps processes and threads that were never tested under a fork"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        return super().why_not(cell, facts) or registry.devices.get(cell.device).uncompiled(facts)  # type: ignore[safe-super]
+        return super().why_not(cell, facts) or registry.devices.get(cell.device).uncompiled(facts)
 
 
 class Compilation:

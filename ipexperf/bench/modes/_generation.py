@@ -42,7 +42,6 @@ class Weights(Knob):
     dtypes: tuple[str, ...] | None = ("fp32", "bf16", "fp16")
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        del beside
         return model.usual_weights
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
@@ -79,7 +78,6 @@ class GenerationMode(Mode):
     knobs = KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         if not registry.tasks.get(registry.models.get(cell.model).task).next_token:
             return f"{cell.mode} is for networks that predict the next token: {cell.model} does not"
         if cell.knob("graph_mode") == "on":

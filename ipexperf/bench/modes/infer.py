@@ -11,7 +11,6 @@ from ipexperf.bench.api import Kernel, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import proof, quantised, templates
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
@@ -59,10 +58,6 @@ class Infer(Mode):
     label = "eager"
     knobs = (*KNOBS, artifact.Quantisation())
     artifact = "state"
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del cell, facts
-        return None
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         return (*_script.optimised(cell, stack), *_script.inferring(cell))

@@ -8,13 +8,11 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRACED, Kernel, Look, Mode, Session, Workbench
-from ipexperf.bench.cell import Cell
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import proof
 from ipexperf.bench.knob import ChannelsLast
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.result import Check
 
@@ -30,7 +28,6 @@ class LoadSession(JitSession):
 
         torch 2.14 imports a computer algebra system with its first trace, which IPEX's import has brought already.
         """
-        del example
         with torch.no_grad():
             torch.jit.freeze(torch.jit.trace(torch.nn.ReLU().eval(), torch.zeros(1)))
         self.phases: dict[str, float] = {}
@@ -63,7 +60,6 @@ class LoadSession(JitSession):
 
     def items(self, batch: int) -> int:
         """Return 1: a start, which includes the first batch."""
-        del batch
         return 1
 
     def metrics(self) -> dict[str, float]:
@@ -77,7 +73,6 @@ class LoadSession(JitSession):
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         """Return nothing: the only cold start of the process was timed."""
-        del device
         return {}
 
     def kernels(self) -> list[Kernel]:
@@ -96,10 +91,6 @@ class Load(Mode):
     fresh = "it measures what a process pays that has imported nothing"
     cold = True
     knobs = (ChannelsLast(),)
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del cell, facts
-        return None
 
     def open(self, bench: Workbench) -> Session:
         return LoadSession(bench)

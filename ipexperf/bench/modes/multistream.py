@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import os
 import re
@@ -69,7 +70,7 @@ class MultiStreamSession(JitSession):
         self.streams = min(len(self.cores), len(example[0])) if streams == FIT else int(streams)
         # Packed and traced for the shape that a stream gets: its part of the batch.
         self.single = super().build(network, self._parts(example)[0])
-        self.network = self.bench.stack.streamed(self.single, self.cores, self.streams)
+        self.network = streamed(self.single, self.cores, self.streams)
         self.settle(example)
         return self.network
 
@@ -109,7 +110,7 @@ class MultiStreamSession(JitSession):
         whole = sum(operators_by_thread(lambda: self._alone(parts[0])).values())
         busy = busy_threads(step)
         outputs = step()
-        shares = self.bench.stack.parts(self.network) or [len(outputs)]
+        shares = parts_of_streams(self.network) or [len(outputs)]
         return [
             check_streams(counts, self.streams, whole),
             check_cores(counts, busy, self.cores, self.streams),
@@ -133,7 +134,6 @@ class MultiStream(Mode):
     knobs = (*KNOBS, Streams("streams", "streams that share a batch, each with its cores (default: one a core)"))
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         if cell.device != "cpu":
             return f"multistream gives each stream cores of its own: it is for cpu, not for {cell.device}"
         if cell.stack != "ipex":
@@ -151,11 +151,36 @@ class MultiStream(Mode):
         return None
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        trace = "model = torch.jit.freeze(torch.jit.trace(model, inputs))"
-        return (*_script.optimised(cell, stack), *_script.inferring(cell, trace, *stack.script("streamed", cell)))
+        streams = cell.knob("streams") or FIT
+        count = '"AUTO"' if streams == FIT else streams
+        return (
+            *_script.optimised(cell, stack),
+            *_script.inferring(
+                cell,
+                "model = torch.jit.freeze(torch.jit.trace(model, inputs))",
+                f"model = ipex.cpu.runtime.MultiStreamModule(model, num_streams={count}, "
+                "cpu_pool=ipex.cpu.runtime.CPUPool())",
+            ),
+        )
 
     def open(self, bench: Workbench) -> Session:
         return MultiStreamSession(bench)
+
+
+def streamed(network: Any, cores: Sequence[int], streams: int) -> Any:
+    """Return streams as in the vendor's guide. By default they split a batch, and join outputs, along the images."""
+    runtime = importlib.import_module("intel_extension_for_pytorch.cpu.runtime")
+    if not runtime.is_runtime_ext_enabled():
+        text = "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to"
+        raise WorkerError("error", text)
+    return runtime.MultiStreamModule(network, num_streams=streams, cpu_pool=runtime.CPUPool(list(cores)))
+
+
+def parts_of_streams(network: Any) -> list[int]:
+    """Return the sizes that the module last gave to its streams. A single stream records nothing."""
+    if network.get_stream_number() == 1:
+        return []
+    return [len(images) for (images,) in network.args_streams_input[: network.used_num_streams]]
 
 
 def shared_out(values: Sequence[T], streams: int) -> list[Sequence[T]]:

@@ -254,7 +254,6 @@ class Train(Mode):
     knobs = (ChannelsLast(), *optimizers.KNOBS, *_input.KNOBS)
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         return untrainable(cell)
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:

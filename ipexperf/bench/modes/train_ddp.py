@@ -90,7 +90,6 @@ class DdpSession(Session):
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
         """Time from the first rank's begin to the last rank's end, on their common clock, without requests."""
-        del synchronise
         self._block, samples = block, []
         by_rank = self.ranks.ask("sample", count=count, block=block)
         for spans in zip(*by_rank, strict=True):
@@ -103,11 +102,9 @@ class DdpSession(Session):
 
     def peak_memory(self, device: Device) -> int:
         """Return the sum over all ranks, without the worker, which runs no steps."""
-        del device
         return sum(self.ranks.ask("peak_memory"))
 
     def held_memory(self, device: Device) -> int | None:
-        del device
         sizes = self.ranks.ask("held_memory")
         return None if None in sizes else sum(sizes)
 
@@ -157,7 +154,6 @@ class DdpSession(Session):
 
     def fingerprint(self, device: Device) -> dict[str, Any] | None:
         """Return the first rank's fingerprint. All ranks capture one, because none can step alone."""
-        del device
         fingerprint: dict[str, Any] | None = self.ranks.ask("fingerprint")[0]
         return fingerprint
 

@@ -42,7 +42,6 @@ class OptimizeSetting(Knob):
     """A setting of `ipex.optimize`. At level O0 it is off unless it is set explicitly."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        del model
         return "off" if beside.get("level") == "O0" else self.values[0]
 
 

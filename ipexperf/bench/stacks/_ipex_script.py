@@ -63,21 +63,11 @@ def quantise(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def streamed(cell: Cell) -> tuple[str, ...]:
-    """Return how a script runs the network in several streams."""
-    streams = cell.knob("streams") or "fit"
-    count = '"AUTO"' if streams == "fit" else streams
-    return (
-        f"model = ipex.cpu.runtime.MultiStreamModule(model, num_streams={count}, cpu_pool=ipex.cpu.runtime.CPUPool())",
-    )
-
-
 METHODS = {
     "for_inference": for_inference,
     "for_training": for_training,
     "compiled": compiled,
     "compiled_training": compiled_training,
     "quantise": quantise,
-    "streamed": streamed,
 }
 """The methods of the stack for which a script needs a line."""

@@ -8,7 +8,7 @@ import itertools
 import logging
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
@@ -135,20 +135,17 @@ class Ipex(Stack):
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Compile as in the vendor's guide, without packed weights, at which the graph would break."""
-        del example
         self._pairs, self._norms = _pairs(network), _norms(network)
         arguments = {"dtype": torch_dtype(bench.case.dtype), "weights_prepack": False, **self._prepared(bench)}
         return self.compiled_training(self._ipex.optimize(network, **arguments), bench)
 
     def compiled_training(self, network: Any, bench: Workbench) -> Any:
-        del bench
         return torch.compile(network, backend="ipex")
 
     def proof_of_compiled_training(self, network: Any, bench: Workbench) -> list[Check]:
         return self._proof_of_backend(network, bench)
 
     def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
-        del code, arguments
         checks = self._proof_of_backend(network, bench)
         return [*checks, *self.proof_of_inference(network._orig_mod, bench)]  # noqa: SLF001 - documented by torch
 
@@ -172,12 +169,6 @@ class Ipex(Stack):
 
     def script(self, method: str, cell: Cell) -> tuple[str, ...]:
         return _ipex_script.METHODS[method](cell) if method in _ipex_script.METHODS else ()
-
-    def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
-        return _streams_over(network, cores, streams)
-
-    def parts(self, network: Any) -> list[int]:
-        return _parts_of_streams(network)
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
         arguments = {"dtype": torch_dtype(bench.case.dtype), **self._prepared(bench)}
@@ -344,30 +335,6 @@ def _check_folding(network: Any, untouched_pairs: int, bench: Workbench, *, on: 
     if on:
         return [Check("linear_bn_folding", remaining == 0, text, "0")]
     return [Check("linear_bn_folding", 0 < remaining == untouched_pairs, text, "all, and at least 1: it is off")]
-
-
-def _streams_over(network: Any, cores: Sequence[int], streams: int) -> Any:
-    """Return streams as in the vendor's guide: the batch is split, and outputs are joined, along the images."""
-    runtime = importlib.import_module("intel_extension_for_pytorch.cpu.runtime")
-    if not runtime.is_runtime_ext_enabled():
-        raise WorkerError(
-            "error",
-            "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to",
-        )
-    return runtime.MultiStreamModule(
-        network,
-        num_streams=streams,
-        cpu_pool=runtime.CPUPool(list(cores)),
-        input_split_hint=runtime.MultiStreamModuleHint(0),
-        output_concat_hint=runtime.MultiStreamModuleHint(0),
-    )
-
-
-def _parts_of_streams(network: Any) -> list[int]:
-    """Return the sizes that the module last gave to its streams. A single stream records nothing."""
-    if network.get_stream_number() == 1:
-        return []
-    return [len(images) for (images,) in network.args_streams_input[: network.used_num_streams]]
 
 
 registry.stacks.add("ipex", Ipex())

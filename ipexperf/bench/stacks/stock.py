@@ -54,12 +54,10 @@ class Stock(Stack):
         torch.get_num_threads()
 
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example, bench
         return network
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Compile with inductor and freezing, which is enabled globally: as an option of compile it has no effect."""
-        del example
         configuration: Any = importlib.import_module("torch._inductor.config")
         configuration.freezing = bench.knob("freezing") == "on"
         return self.compiled_training(network, bench)
@@ -80,14 +78,12 @@ class Stock(Stack):
         return importlib.import_module("ipexperf.bench.stacks._stock_weights")
 
     def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example
         return self._packing().pack(network, bench.knob("weights"), int(bench.knob("weight_group")))
 
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
         return [*self._untouched(), *self._packing().proof(network, step, bench.knob("weights"), expected)]
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
-        del bench
         return network, optimizer
 
     def _untouched(self) -> list[Check]:
@@ -97,7 +93,6 @@ class Stock(Stack):
         ]
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
-        del network, bench
         return self._untouched()
 
     def proof_of_code(self, network: Any, code: str, arguments: int, bench: Workbench) -> list[Check]:
@@ -112,7 +107,6 @@ class Stock(Stack):
         return [compilation.autotuned(network)] if bench.knob("max_autotune") == "on" else []
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
-        del network, optimizer, bench
         return self._untouched()
 
 

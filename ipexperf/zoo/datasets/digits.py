@@ -20,7 +20,6 @@ class Digits(Dataset):
     licence = "CC BY 4.0 (UCI, Alpaydin and Kaynak)"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
         return str(FILE), None
 
     def read(self, path: str, size: int) -> Split:

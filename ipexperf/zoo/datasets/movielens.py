@@ -32,7 +32,6 @@ class MovieLens(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         """Hold out every fifth rating. The time of a rating is no input: it would identify the person."""
-        del size
         try:
             return _split(*(_rows(Path(path) / name, mark) for name, mark in FILES.items()))
         except (ValueError, LookupError) as error:

@@ -39,7 +39,6 @@ class Plates(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         """Generate the plates. They depend only on the seed and the font."""
-        del path
         generator = torch.Generator().manual_seed(SEED)
         glyphs = _glyphs()
         parts = [_plates(PART, size, glyphs, generator) for _ in range((TRAIN + TEST) // PART)]

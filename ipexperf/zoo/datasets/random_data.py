@@ -23,7 +23,6 @@ class RandomData(Dataset):
         raise NotImplementedError
 
     def read(self, path: str, size: int) -> Split:
-        del path
         drawn = self.draw(2 * self.examples, size, torch.Generator().manual_seed(SEED))
         return Split(drawn.part(slice(self.examples)), drawn.part(slice(self.examples, None)))
 

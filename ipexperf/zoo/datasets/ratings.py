@@ -25,7 +25,6 @@ class Ratings(Dataset):
     real = "movielens"
 
     def read(self, path: str, size: int) -> Split:
-        del path, size
         generator = torch.Generator().manual_seed(SEED)
 
         def normal(*shape: int) -> Any:

@@ -35,7 +35,6 @@ class Roads(Dataset):
     real = "road_images"
 
     def read(self, path: str, size: int) -> Split:
-        del path
         generator = torch.Generator().manual_seed(SEED)
         side = max(GROUND, size)
         counts = (count * GROUND // side for count in (TRAIN, HELD_OUT))

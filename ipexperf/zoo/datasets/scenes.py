@@ -29,7 +29,6 @@ class Scenes(Dataset):
     licence = "digits CC BY 4.0, photographs CC BY 2.0"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
         return str(FILE.parent), None
 
     def read(self, path: str, size: int) -> Split:

@@ -33,7 +33,6 @@ class Sentences(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         """Return tokens and the mask of padding. The class is the kind of the sentence."""
-        del path
         generator = torch.Generator().manual_seed(SEED)
         kinds = torch.arange(TRAIN + HELD_OUT) % KINDS
         words = torch.empty(len(kinds), size - 2, dtype=torch.int64)
@@ -56,7 +55,6 @@ class Text(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         """Return pieces of the text. The target of a byte is the next."""
-        del path
         generator = torch.Generator().manual_seed(SEED)
         weights, _ = _frequencies(generator)
         count = TRAIN_PIECES + HELD_OUT_PIECES

@@ -117,7 +117,6 @@ def _parts(norm: Any) -> Any:
         """Anchors that stay in fp32. Torchvision's are cast to the dtype of the maps, so that traces in bf16 differ."""
 
         def set_cell_anchors(self, dtype: Any, device: Any) -> None:
-            del dtype
             super().set_cell_anchors(torch.float32, device)
 
     trunk = torchvision.models.resnet18(norm_layer=norm)

@@ -33,7 +33,6 @@ class Recommendation(Task):
 
     def trivial(self, split: Split) -> float:
         """Return 0.5: equal numbers give no order."""
-        del split
         return 0.5
 
 

@@ -22,7 +22,6 @@ class RegionDetection(Boxes):
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         """Return the sum of the network's losses."""
-        del targets
         return torch.stack([value.float() for value in outputs]).sum()
 
     def compared(self, outputs: Tensors) -> Any:
