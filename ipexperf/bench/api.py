@@ -37,6 +37,8 @@ class Stack(ABC):
     knobs: tuple[Knob, ...] = ()
     by_name: bool = False
     """True if it must be requested by name: neither presets nor `all` include it."""
+    scripts: Mapping[str, Callable[[Cell], tuple[str, ...]]] = {}
+    """For methods of this stack, such as `for_inference`, the lines of a user's script that do the same."""
     packs: tuple[str, ...] = ()
     """The values of the knob `weights` for which it can pack weights (`weight_only`)."""
     replaces_on: tuple[str, ...] | None = None
@@ -55,11 +57,11 @@ class Stack(ABC):
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]: ...
 
     def script(self, method: str, cell: Cell) -> tuple[str, ...]:
-        """Return the lines of a user's script that do what a method of this stack does, such as `for_inference`.
+        """Return the lines of a user's script that do what a method of this stack does.
 
         They replace `model`, which infers `inputs`, a tuple. Empty: a script needs nothing for it.
         """
-        return ()
+        return self.scripts[method](cell) if method in self.scripts else ()
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         """Convert a network to int8, calibrated on these batches. Without batches, return one to load a state into."""

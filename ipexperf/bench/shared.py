@@ -9,17 +9,18 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.variables import SOURCE
 
+T = TypeVar("T")
 LARGEST = 2**28
 """Larger files, in bytes, are not kept: the temporary folder may be a small disk in memory."""
 
 
-def once(bench: Workbench, name: str, made_of: list[Any], make: Callable[[], Any]) -> Any:
+def once(bench: Workbench, name: str, made_of: list[Any], make: Callable[[], T]) -> T:
     """Return `make()`, or what it returned to another worker of this run for the same inputs.
 
     `made_of` lists every input besides the model, its weights, its data, and the interpreter with its environment.
@@ -31,7 +32,8 @@ def once(bench: Workbench, name: str, made_of: list[Any], make: Callable[[], Any
     path = Path(folder) / f"{name}-{_address(bench, made_of)}.pt"
     # If the file is missing or damaged, compute the result here.
     with contextlib.suppress(Exception):
-        return torch.load(path, weights_only=True)["made"]
+        saved: T = torch.load(path, weights_only=True)["made"]
+        return saved
     value = make()
     part = path.with_suffix(f".{os.getpid()}.part")
     # If the disk is full, every worker computes its own.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Captured, Kernel, Look, Mode
+from ipexperf.bench.api import COMPILED, Captured, Kernel, Look, Mode, Session
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import compilation, fingerprint, proof, templates
@@ -63,8 +63,24 @@ class Compilation:
         return [*checks, compilation.written(self.sources, passes), *compilation.on_device(self.sources, device)]
 
 
-class CompiledSession(InferenceSession):
-    """A network whose steps run as code that torch.compile generated in this process."""
+class CompiledSteps(Session):
+    """A session whose steps run as code that torch.compile generated in this process."""
+
+    compiled: Compilation
+
+    @property
+    def generated(self) -> Sequence[str]:
+        return self.compiled.sources
+
+    def metrics(self) -> dict[str, float]:
+        return {**super().metrics(), **self.compiled.metrics()}
+
+    def looks(self, device: Device) -> Mapping[str, Look]:
+        return {**super().looks(device), "compiled": self.compiled.look}
+
+
+class CompiledSession(CompiledSteps, InferenceSession):
+    """Inference through such code."""
 
     def build(self, network: Any, example: Tensors) -> Any:
         def compile_it() -> None:
@@ -73,14 +89,6 @@ class CompiledSession(InferenceSession):
 
         self.compiled = Compilation(compile_it)
         return self.network
-
-    @property
-    def code(self) -> str:
-        return self.compiled.code
-
-    @property
-    def generated(self) -> Sequence[str]:
-        return self.compiled.sources
 
     def call_first(self, example: Tensors) -> None:
         """Call the network as a step does. The first call compiles it."""
@@ -93,18 +101,12 @@ class CompiledSession(InferenceSession):
 
     def kernels(self) -> list[Kernel]:
         self.events = proof.traced(self.step)
-        self.templates = templates.kernels(self.code)
+        self.templates = templates.kernels(self.compiled.code)
         kernels = proof.kernels(self.events) + self.templates
         if dtypes.quantised(self.bench.case.dtype):
             # Also from oneDNN's log: the name of an operator says little about its kernel.
             kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
         return kernels
-
-    def metrics(self) -> dict[str, float]:
-        return {**super().metrics(), **self.compiled.metrics()}
-
-    def looks(self, device: Device) -> Mapping[str, Look]:
-        return {**super().looks(device), "compiled": self.compiled.look}
 
     def proof(self) -> list[Check]:
         compiled = self.compiled.proof(compilation.INFERENCE, self.bench.case.device)
@@ -112,5 +114,5 @@ class CompiledSession(InferenceSession):
             *super().proof(),
             *compiled,
             compilation.one_region(self.events, len(self.templates)),
-            *self.bench.stack.proof_of_code(self.network, self.code, self.arguments, self.bench),
+            *self.bench.stack.proof_of_code(self.network, self.compiled.code, self.arguments, self.bench),
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ipexperf.bench import optimizers, shared
@@ -40,7 +40,7 @@ def reference(
     Steps that a gradient scaler skipped make no update here either: it skips a few until it has found its scale. The
     code is simple and independent of the measured step, so that it cannot share its errors.
     """
-    lay = bench.laid_out if bench.channels_last and _draws(bench, split) else _as_it_is
+    lay: Callable[[Any], Any] = bench.laid_out if bench.channels_last and _draws(bench, split) else lambda value: value
     torch.manual_seed(bench.settings.seed)
     network = lay(bench.built().train())
     if noise:
@@ -72,10 +72,6 @@ def reference(
     return losses
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 def _draws(bench: Workbench, split: Split) -> bool:
     """Whether the network draws random numbers, as dropout does: in the order of memory, so that its layout counts."""
     network, state = bench.built().train(), torch.get_rng_state()
@@ -91,18 +87,14 @@ def check(bench: Workbench, split: Split, curves: Sequence[Sequence[float]], ski
     curve = DTYPES[bench.case.dtype].curve
     if curve is None:
         raise UsageError(f"nothing trains in {bench.case.dtype}")
-    references, noisy = (_reference(bench, split, len(curves), skipped, noise) for noise in (0.0, curve.noise))
-    return followed(losses, references, noisy, curve)
+    processes, knobs = len(curves), [bench.knob("optimizer"), bench.knob("accumulate")]
 
+    def reference_of(noise: float) -> list[float]:
+        """Train once per run for all workers that need the same."""
+        made_of = [bench.case.batch, processes, sorted(skipped), noise, bench.channels_last, *knobs]
+        return shared.once(bench, "curve", made_of, lambda: reference(bench, split, processes, skipped, noise))
 
-def _reference(bench: Workbench, split: Split, processes: int, skipped: Collection[int], noise: float) -> list[float]:
-    """Return the reference, trained once per run for all workers that need the same."""
-    knobs = [bench.knob("optimizer"), bench.knob("accumulate")]
-    made_of = [bench.case.batch, processes, sorted(skipped), noise, bench.channels_last, *knobs]
-    curve: list[float] = shared.once(
-        bench, "curve", made_of, lambda: reference(bench, split, processes, skipped, noise)
-    )
-    return curve
+    return followed(losses, reference_of(0.0), reference_of(curve.noise), curve)
 
 
 def followed(losses: Sequence[float], reference_losses: Sequence[float], noisy: Sequence[float], curve: Curve) -> Check:

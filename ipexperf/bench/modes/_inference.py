@@ -97,13 +97,12 @@ class InferenceSession(Session):
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         bench, held_out = self.bench, self.held_out
         outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, bench.put)
+        agreed = artifact.recipe(bench)["agreed"] if dtypes.quantised(bench.case.dtype) else None
         reference = self.reference
-        dtype, agreed = bench.case.dtype, None
-        if dtypes.quantised(dtype):
-            agreed = artifact.recipe(bench)["agreed"]
         rounding = self._rounding(reference)
-        bounds = self.bounds()
-        metrics, checks = accuracy.fidelity(outputs, reference, held_out.targets, bounds, bench.task, rounding, agreed)
+        metrics, checks = accuracy.fidelity(
+            outputs, reference, held_out.targets, self.bounds(), bench.task, rounding, agreed
+        )
         if bench.task.scored:
             metrics["trivial_accuracy"] = bench.task.trivial(weights.read(bench))
         return metrics, checks
@@ -115,7 +114,6 @@ class InferenceSession(Session):
         return answers.sketch(outputs, bench.task.compared(outputs), self.bounds().fidelity, trained)
 
     def bounds(self) -> Bounds:
-        """Return the bounds of fidelity and agreement."""
         return dtypes.DTYPES[self.bench.case.dtype].bounds
 
     @property
@@ -160,8 +158,7 @@ class InferenceSession(Session):
             return accuracy.distance(outputs, reference, self.bench.task)
 
         made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), case.knobs, self.holding]
-        rounding: float = shared.once(self.bench, "rounding", made_of, make)
-        return rounding
+        return shared.once(self.bench, "rounding", made_of, make)
 
     def kernels(self) -> list[Kernel]:
         """Return the arithmetic kernels that one step really ran."""
@@ -175,12 +172,7 @@ class InferenceSession(Session):
 
     def instructions(self) -> list[Check]:
         """Return evidence of the instructions that a step uses."""
-        return instructions.proof(self.step, self.bench.case, self.code)
-
-    @property
-    def code(self) -> str:
-        """The code that inductor generated for a step, or an empty text."""
-        return ""
+        return instructions.proof(self.step, self.bench.case, "\n".join(self.generated))
 
     def proof(self) -> list[Check]:
         case = self.bench.case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +58,7 @@ class LoaderWorkers(Number):
 KNOBS: tuple[Knob, ...] = (Input(), LoaderWorkers())
 
 
-class Feed(ABC):
+class Feed(Iterator[Tensors]):
     """Endless batches, each a tuple of tensors on the device in the case's memory layout."""
 
     waits = True
@@ -68,12 +68,6 @@ class Feed(ABC):
         self.device = device
         self.copied = 0
         """Number of batches copied from host memory to the device so far."""
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    @abstractmethod
-    def __next__(self) -> Tensors: ...
 
     def put(self, batch: Tensors) -> Tensors:
         self.copied += 1
@@ -97,7 +91,7 @@ class Feed(ABC):
             f"{expected}, {wanted} copied in a step",
         )
 
-    def close(self) -> None:  # noqa: B027 - optional
+    def close(self) -> None:
         """End what the feed started."""
 
 
@@ -165,7 +159,7 @@ class Loaded(Feed):
                 multiprocessing_context="fork",
                 # Its own generator: the random numbers of training must not depend on the loader.
                 generator=torch.Generator(),
-                **_pinned(device),
+                pin_memory=device.accelerator,
             )
         )
 
@@ -184,14 +178,6 @@ class Loaded(Feed):
         self._batches._shutdown_workers()  # noqa: SLF001 - otherwise they live for seconds until torch notices
 
 
-def _pinned(device: Device) -> dict[str, Any]:
-    """Return the arguments to pin memory: since torch 2.8 for the current accelerator, before that by its name."""
-    if not device.accelerator:
-        return {}
-    old = tuple(int(word) for word in torch.__version__.split(".")[:2]) < (2, 8)
-    return {"pin_memory": True, **({"pin_memory_device": device.name} if old else {})}
-
-
 def kind(bench: Workbench) -> str:
     """Return the source of the case's batches. Modes without the knob have them on the device."""
     return bench.knob("input") if any(knob.name == "input" for knob in bench.mode.knobs) else "device"
@@ -207,47 +193,42 @@ def turns(examples: Tensors, order: Iterator[Any]) -> list[Any]:
 def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], resident: list[Tensors] | None = None) -> Feed:
     """Return the feed of a case over these examples. `order` yields the example indices of each batch.
 
-    `there` are the same batches if they are on the device already.
+    `resident` are the same batches if they are on the device already.
     """
-    if resident is not None and kind(bench) == "device":
+    source = kind(bench)
+    if resident is not None and source == "device":
         return Resident(bench.device, resident)
     ring = turns(examples, order)
-    if kind(bench) == "loader":
+    if source == "loader":
         numbers = [[int(number) for number in part] for part in ring]
         return Loaded(bench, examples, numbers, int(bench.knob("loader_workers")))
     batches = [tuple(bench.laid_out(value[part]) for value in examples) for part in ring]
-    if kind(bench) == "host":
+    if source == "host":
         return Hosted(bench.device, batches)
     return Resident(bench.device, [tuple(bench.device.put(value) for value in batch) for batch in batches])
 
 
-class _Timed:
-    """A feed that times each batch, from the request until it is on the device."""
-
-    def __init__(self, source: Feed) -> None:
-        self._source = source
-        self.seconds: list[float] = []
-
-    def __next__(self) -> Tensors:
-        synchronise = self._source.device.synchronise
-        synchronise()
-        begin = perf_counter()
-        batch = next(self._source)
-        synchronise()
-        self.seconds.append(perf_counter() - begin)
-        return batch
-
-
 def waited(session: Any) -> dict[str, float]:
-    """Measure the metric `input_time`: how long a step waits for its batch, in separate steps."""
+    """Measure the metric `input_time`: how long a step waits for its batch, in separate steps.
+
+    The wait goes from the request until the batch is on the device.
+    """
     source: Feed = session.feed
     if not source.waits:
         return {}
-    timed = _Timed(source)
-    session.feed = timed
-    try:
-        for _ in range(WAITS):
-            session.step()
-    finally:
-        session.feed = source
-    return {"input_time": statistics.median(timed.seconds)}
+    seconds: list[float] = []
+
+    def timed() -> Iterator[Tensors]:
+        while True:
+            source.device.synchronise()
+            begin = perf_counter()
+            batch = next(source)
+            source.device.synchronise()
+            seconds.append(perf_counter() - begin)
+            yield batch
+
+    session.feed = timed()
+    for _ in range(WAITS):
+        session.step()
+    session.feed = source
+    return {"input_time": statistics.median(seconds)}

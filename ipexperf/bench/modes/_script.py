@@ -7,6 +7,8 @@ from ipexperf.bench.cell import Cell
 from ipexperf.bench.precision import script_of_autocast
 from ipexperf.dtypes import quantised
 
+TRACE = "model = torch.jit.freeze(torch.jit.trace(model, inputs))"
+
 
 def optimised(cell: Cell, stack: Stack) -> tuple[str, ...]:
     """Return the lines that make `model` what the stack makes of it, in int8 from a calibration."""
@@ -19,6 +21,6 @@ def inferring(cell: Cell, *lines: str) -> tuple[str, ...]:
     return (f"with {contexts}:", *(f"    {line}" for line in (*lines, "outputs = model(*inputs)")))
 
 
-def traced(cell: Cell, stack: Stack) -> tuple[str, ...]:
-    """Return the whole script of a traced and frozen network."""
-    return (*optimised(cell, stack), *inferring(cell, "model = torch.jit.freeze(torch.jit.trace(model, inputs))"))
+def inference(cell: Cell, stack: Stack, *lines: str) -> tuple[str, ...]:
+    """Return the whole script of an optimised network, with these lines before it infers."""
+    return (*optimised(cell, stack), *inferring(cell, *lines))

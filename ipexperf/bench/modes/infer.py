@@ -60,7 +60,7 @@ class Infer(Mode):
     artifact = "state"
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        return (*_script.optimised(cell, stack), *_script.inferring(cell))
+        return _script.inference(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return EagerSession(bench)

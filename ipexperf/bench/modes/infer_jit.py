@@ -88,7 +88,7 @@ class InferJit(Infer):
     artifact = "script"
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        return _script.traced(cell, stack)
+        return _script.inference(cell, stack, _script.TRACE)
 
     def open(self, bench: Workbench) -> Session:
         return JitSession(bench)

@@ -153,15 +153,9 @@ class MultiStream(Mode):
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         streams = cell.knob("streams") or FIT
         count = '"AUTO"' if streams == FIT else streams
-        return (
-            *_script.optimised(cell, stack),
-            *_script.inferring(
-                cell,
-                "model = torch.jit.freeze(torch.jit.trace(model, inputs))",
-                f"model = ipex.cpu.runtime.MultiStreamModule(model, num_streams={count}, "
-                "cpu_pool=ipex.cpu.runtime.CPUPool())",
-            ),
-        )
+        module, pool = "ipex.cpu.runtime.MultiStreamModule", "ipex.cpu.runtime.CPUPool()"
+        split = f"model = {module}(model, num_streams={count}, cpu_pool={pool})"
+        return _script.inference(cell, stack, _script.TRACE, split)
 
     def open(self, bench: Workbench) -> Session:
         return MultiStreamSession(bench)

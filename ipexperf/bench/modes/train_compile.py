@@ -6,16 +6,14 @@ As users write it, the loss and the update are eager code beside the compiled ne
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Kernel, Look, Session, Stack, Workbench
+from ipexperf.bench.api import Kernel, Session, Stack, Workbench
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import compilation, proof, templates
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes._compiled import Compilation, CompiledMode
+from ipexperf.bench.modes._compiled import Compilation, CompiledMode, CompiledSteps
 from ipexperf.bench.modes.train import Train, TrainSession
 from ipexperf.result import Check
 
@@ -23,17 +21,13 @@ DROPOUT = "dropout draws the random numbers of eager training (inductor's fallba
 """Noted with every launch, because it is not inductor's default."""
 
 
-class CompiledTraining(TrainSession):
+class CompiledTraining(CompiledSteps, TrainSession):
     """A training whose first step compiles the network, and whose further steps run that code."""
 
     def __init__(self, bench: Workbench) -> None:
         super().__init__(bench)
         with self.compiling(bench.device.synchronise):
             self.compiled = Compilation(self.step)
-
-    @property
-    def generated(self) -> Sequence[str]:
-        return self.compiled.sources
 
     def joined(self, network: Any) -> Any:
         # Inductor's own random numbers would be other masks of dropout than those of the training it is compared with.
@@ -49,12 +43,6 @@ class CompiledTraining(TrainSession):
     def kernels(self) -> list[Kernel]:
         self.events = proof.traced(self.step)
         return [*proof.kernels(self.events), *templates.kernels(self.compiled.code)]
-
-    def metrics(self) -> dict[str, float]:
-        return {**super().metrics(), **self.compiled.metrics()}
-
-    def looks(self, device: Device) -> Mapping[str, Look]:
-        return {**super().looks(device), "compiled": self.compiled.look}
 
     def proof(self) -> list[Check]:
         compiled = self.compiled.proof(compilation.TRAINING, self.bench.case.device)

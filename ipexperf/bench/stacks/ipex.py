@@ -52,18 +52,18 @@ class Ipex(Stack):
     _norms = 0
     """Number of BatchNorm modules for images before optimising."""
     knobs = _ipex_knobs.KNOBS
+    scripts = _ipex_script.METHODS
     replaces_on = ("cpu",)  # merged bags and the interaction are in the build for CPUs alone
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         absent = facts.missing("torch", PACKAGE)
         if absent:
             return absent
-        mismatch = version_mismatch(str(facts.packages["torch"]), str(facts.packages[PACKAGE]))
-        if mismatch:
+        installed = str(facts.packages[PACKAGE])
+        if mismatch := version_mismatch(str(facts.packages["torch"]), installed):
             return mismatch
         if cell.device not in _ipex_knobs.FUSED:
             return f"IPEX optimises for {' and '.join(_ipex_knobs.FUSED)}, not for {cell.device}"
-        installed = str(facts.packages[PACKAGE])
         if not installed.endswith(_ipex_knobs.BUILDS.get(cell.device, "")):
             page = "docs/how-to/first-run-on-an-intel-gpu.md"
             return f"IPEX {installed} is the build for CPUs: {page} says how to install that for GPUs"
@@ -167,15 +167,11 @@ class Ipex(Stack):
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
         return _ipex_weights.proof(network, step, expected, bench)
 
-    def script(self, method: str, cell: Cell) -> tuple[str, ...]:
-        return _ipex_script.METHODS[method](cell) if method in _ipex_script.METHODS else ()
-
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
         arguments = {"dtype": torch_dtype(bench.case.dtype), **self._prepared(bench)}
         if bench.mode.graph == COMPILED:
             arguments["weights_prepack"] = False  # the graph would break at every packed layer
-        optimised, fused = self._ipex.optimize(network, optimizer=optimizer, **arguments)
-        return optimised, fused
+        return tuple(self._ipex.optimize(network, optimizer=optimizer, **arguments))
 
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
         """Return kernels from oneDNN's log on the CPU: prepacked weights hide the inputs from torch's profiler.
@@ -210,12 +206,7 @@ class Ipex(Stack):
         # Torch's folding of convolutions includes linear layers.
         folds = self._on("linear_bn_folding", bench) or self._on("conv_bn_folding", bench)
         checks += _check_folding(network, self._pairs, bench, on=folds)
-        return [*checks, *self._kernels_of_linear_layers(network, bench)]
-
-    def _kernels_of_linear_layers(self, network: Any, bench: Workbench) -> list[Check]:
-        if bench.case.device != "cpu":
-            return []
-        return _check_kernels(network, bench, on=self._on("auto_kernel_selection", bench))
+        return [*checks, *_check_kernels(network, bench, on=self._on("auto_kernel_selection", bench))]
 
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):
@@ -255,7 +246,7 @@ class Ipex(Stack):
                 checks.append(Check("split_master_weight", 0 < halves == len(cast), text, "all split"))
             else:
                 checks.append(Check("split_master_weight", 0 < masters == len(cast), text, "all with a master copy"))
-        return [*checks, *self._kernels_of_linear_layers(network, bench)]
+        return [*checks, *_check_kernels(network, bench, on=self._on("auto_kernel_selection", bench))]
 
     def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
         """Return True if IPEX should have replaced the optimizer's step by a fused kernel."""
@@ -307,6 +298,8 @@ def _why_no_knob_of_linear_layers(cell: Cell) -> str | None:
 
 def _check_kernels(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
     """Check that packed layers call oneDNN. If off, they call MKL in fp32; training then packs no such layers."""
+    if bench.case.device != "cpu":
+        return []
     packed = [module for module in network.modules() if type(module).__name__ == _PACKED_LINEAR]
     if not packed and not bench.turned("auto_kernel_selection"):
         return []

@@ -36,6 +36,7 @@ KNOBS = (
 class Stock(Stack):
     name = "stock"
     knobs = KNOBS
+    scripts = _stock_script.METHODS
     packs: tuple[str, ...] = ("int8", "int4")
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
@@ -65,9 +66,6 @@ class Stock(Stack):
     def compiled_training(self, network: Any, bench: Workbench) -> Any:
         mode = "max-autotune-no-cudagraphs" if bench.knob("max_autotune") == "on" else None
         return torch.compile(network, mode=mode)
-
-    def script(self, method: str, cell: Cell) -> tuple[str, ...]:
-        return _stock_script.METHODS[method](cell) if method in _stock_script.METHODS else ()
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         quantise = _stock_pt2e.quantise if bench.mode.artifact == "program" else _stock_int8.quantise
