@@ -53,8 +53,8 @@ def test_attention(perf, shape, dtype, tokens):
     query = torch.randn(1, heads, tokens, head, dtype=dtype)
     keys, values = torch.randn(2, 1, key_heads, CACHED, head, dtype=dtype)
     attend = torch.nn.functional.scaled_dot_product_attention
-    found = perf(attend, query, keys, values, is_causal=tokens > 1, enable_gqa=True)
-    assert found.shape == query.shape
+    attended = perf(attend, query, keys, values, is_causal=tokens > 1, enable_gqa=True)
+    assert attended.shape == query.shape
 
 
 def test_norm(perf, shape, dtype, tokens):

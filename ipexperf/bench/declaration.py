@@ -75,16 +75,16 @@ def check_methods(base: type, item: object) -> None:
         if name.startswith("__") or not inspect.isfunction(declared) or getattr(type(item), name, None) is declared:
             continue
         _, *parameters = inspect.signature(declared).parameters.values()
-        given = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
-        keywords = {one.name: None for one in parameters if one.kind is one.KEYWORD_ONLY}
+        positional = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+        keywords = {parameter.name: None for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
         own = getattr(item, name)
         owner = f"{type(item).__name__}.{name}"
         if not callable(own):
             raise UsageError(f"{owner} is {own!r}, expected a method")
         try:
-            inspect.signature(own).bind(*given, **keywords)
+            inspect.signature(own).bind(*positional, **keywords)
         except TypeError:
-            words = ", ".join(["self", *given, *keywords])
+            words = ", ".join(["self", *positional, *keywords])
             raise UsageError(f"{owner} does not take the arguments ({words})") from None
 
 
@@ -148,15 +148,15 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is Any or (type(value) is hint and hint in (str, bool, int)):
         return True
     if len(kinds := _kinds(hint)) > 1:
-        return any(_fits(value, one) for one in kinds)
+        return any(_fits(value, kind) for kind in kinds)
     origin, parts = get_origin(hint), get_args(hint)
     if origin is tuple and Ellipsis not in parts:
         return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
     if origin in (tuple, list):
-        return isinstance(value, origin) and all(_fits(one, parts[0]) for one in value)
+        return isinstance(value, origin) and all(_fits(item, parts[0]) for item in value)
     if origin in (dict, Mapping):
         return isinstance(value, origin) and all(
-            _fits(key, parts[0]) and _fits(one, parts[1]) for key, one in value.items()
+            _fits(key, parts[0]) and _fits(item, parts[1]) for key, item in value.items()
         )
     if origin is Callable:
         return callable(value)

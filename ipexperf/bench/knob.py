@@ -25,10 +25,17 @@ class Knob:  # no slots: subclasses set name and help as defaults
     """Devices on which the software ignores the setting, with what it does instead."""
     barred: Mapping[str, str] = field(default_factory=dict)
     """Traits of the modes that cannot have this knob (`Mode.traits`), with the reasons."""
+    of_model: str = ""
+    """The attribute of the model that is the default, in place of the first value."""
+    beside: tuple[str, tuple[str, ...], str] | None = None
+    """Another knob, those of its values beside which this one does anything, and why it does nothing otherwise."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the default value, given the requested values of the other knobs."""
-        return self.values[0]
+        if not self.of_model:
+            return self.values[0]
+        value = getattr(model, self.of_model)
+        return value if isinstance(value, str) else "on" if value else "off"
 
     def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the value that `--perf-ablate` compares with the default."""
@@ -42,6 +49,10 @@ class Knob:  # no slots: subclasses set name and help as defaults
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         """Return why this cell cannot have the knob although its mode can (`Mode.lacks`), or None."""
+        if self.beside is not None:
+            other, values, reason = self.beside
+            if cell.knob(other) not in values:
+                return f"the knob {self.name} is for {other}={' and '.join(values)}: {reason}"
         if self.dtypes is not None and cell.dtype not in self.dtypes:
             return f"the knob {self.name} is for {', '.join(self.dtypes)}, not for {cell.dtype}"
         if cell.device in self.ignored:
@@ -61,12 +72,8 @@ class Number(Knob):
         raise UsageError(f"the knob {self.name} is a number: ablation is for knobs that are on or off")
 
 
-@dataclass(frozen=True)
-class ChannelsLast(Knob):
-    """The knob for the channels-last layout of images. The default is the model's."""
-
-    name: str = "channels_last"
-    help: str = "images and weights laid out with their channels last (default: the model's)"
-
-    def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        return "on" if model.channels_last else "off"
+CHANNELS_LAST = Knob(
+    "channels_last",
+    "images and weights laid out with their channels last (default: the model's)",
+    of_model="channels_last",
+)

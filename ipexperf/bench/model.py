@@ -34,7 +34,7 @@ class Examples:
 
     def part(self, which: Any) -> Examples:
         """Return the examples with these indices, or of this slice."""
-        return Examples(tuple(x[which] for x in self.inputs), tuple(x[which] for x in self.targets))
+        return Examples(tuple(value[which] for value in self.inputs), tuple(value[which] for value in self.targets))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,6 @@ _LAMB = "intel_extension_for_pytorch.optim._lamb"
 class Optimizer(Knob):
     """The knob for the optimizer."""
 
-    name: str = "optimizer"
-    help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw on the CPU"
-    values: tuple[str, ...] = ("sgd", "adagrad", "adam", "adamw", "lamb")
-
-    def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        return model.optimizer
-
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "lamb" and cell.stack != "ipex":
             return f"Lamb comes with IPEX: the stack {cell.stack} has none"
@@ -39,7 +32,12 @@ class Optimizer(Knob):
 
 
 KNOBS = (
-    Optimizer(),
+    Optimizer(
+        "optimizer",
+        "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw on the CPU",
+        tuple(RATES),
+        of_model="optimizer",
+    ),
     Number("accumulate", "batches whose gradients are added up for one step", ("1",)),
 )
 """Knobs of training in one process and in several."""

@@ -77,8 +77,8 @@ class Threads:
                     ran[-child] = clock_gettime(~child << 3 | 2)
             except OSError:  # noqa: PERF203 - it ended while we looked
                 continue
-        for gone in self._files.keys() - set(threads):
-            for file in filter(None, self._files.pop(gone)):
+        for ended in self._files.keys() - set(threads):
+            for file in filter(None, self._files.pop(ended)):
                 os.close(file)
         reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
         return Accounts(process_time(), reaped.ru_utime + reaped.ru_stime, ran, waited)

@@ -214,6 +214,6 @@ def test_where_torchao_can_be_measured(
 @pytest.mark.parametrize(("stack", "able"), [("torchao", True), ("stock", False), ("ipex", False)])
 def test_int8_activations_are_torchaos(stack: str, *, able: bool) -> None:
     cell = Cell("llama_135m", "cpu", "bf16", "decode", stack, (("weights", "da8w4"),))
-    answer = _generation.Weights().why_not(cell, "da8w4", FACTS)
+    answer = _generation.KNOBS[0].why_not(cell, "da8w4", FACTS)
     assert (answer is None) is able
     assert able or answer == f"{stack} packs no weights=da8w4: choose --stack torchao"

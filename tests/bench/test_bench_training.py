@@ -30,7 +30,7 @@ pytestmark = [
 ]
 
 SMALL = Path(__file__).parents[1] / "fakes" / "small_training.py"
-STOCK = [name for name in optimizers.Optimizer().values if name != "lamb"]
+STOCK = [name for name in optimizers.RATES if name != "lamb"]
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from ipexperf.bench.cell import Settings
 from ipexperf.bench.machine import facts
 from ipexperf.bench.modes.train import TrainSession
 from ipexperf.bench.modes.train_compile import CompiledTraining
-from ipexperf.bench.optimizers import Optimizer
+from ipexperf.bench.optimizers import RATES
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 from ipexperf.zoo.datasets.digits import Digits
@@ -90,7 +90,7 @@ def caught(dtype: str, name: str, lie: Callable[[Any], None]) -> list[str]:
 
 if __name__ == "__main__":
     told: dict[str, Any] = {
-        f"{name}-{dtype}": trained(dtype, optimizer=name) for name in Optimizer().values for dtype in ("fp32", "bf16")
+        f"{name}-{dtype}": trained(dtype, optimizer=name) for name in RATES for dtype in ("fp32", "bf16")
     }
     told["unfused"] = trained("fp32", optimizer="adam", fuse_update_step="off")
     by_name = {"level": "O0", "fuse_update_step": "on"}

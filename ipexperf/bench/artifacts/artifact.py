@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts, gather
-from ipexperf.bench.model import Examples, Model, Split, Tensors
+from ipexperf.bench.model import Examples, Split, Tensors
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
@@ -38,17 +36,13 @@ SIDES = (".json", ".qconf.json")
 """Suffixes of files beside an artifact: its recipe, and the observers as the stack writes them."""
 
 
-@dataclass(frozen=True)
-class Quantisation(Knob):
-    """The knob for the way of quantisation. The default is the model's."""
-
-    name: str = "quantisation"
-    help: str = "static: calibrated scales, convolutions and linear layers; dynamic: linear layers alone"
-    values: tuple[str, ...] = ("static", "dynamic")
-    dtypes: tuple[str, ...] | None = ("int8",)
-
-    def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        return model.quantisation
+QUANTISATION = Knob(
+    "quantisation",
+    "static: calibrated scales, convolutions and linear layers; dynamic: linear layers alone",
+    ("static", "dynamic"),
+    dtypes=("int8",),
+    of_model="quantisation",
+)
 
 
 def quantisation_of(cell: Cell) -> str:
@@ -159,7 +153,7 @@ def _rounding(
             lambda inputs: network_int8(*inputs),
             held_out.inputs,
             len(example[0]),
-            lambda x: tuple(map(bench.laid_out, x)),
+            lambda inputs: tuple(map(bench.laid_out, inputs)),
         )
     except Exception as error:
         if bench.stack is stock:

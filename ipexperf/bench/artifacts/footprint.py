@@ -68,7 +68,8 @@ def _forward(network: Any, inputs: Tensors) -> tuple[int, int]:
     def record_bytes(_: Any, inputs: Any, outputs: Any) -> None:
         sizes.append(_bytes(inputs) + _bytes(outputs))
 
-    hooks = [x.register_forward_hook(record_bytes) for x in network.modules() if next(x.children(), None) is None]
+    layers = [module for module in network.modules() if next(module.children(), None) is None]
+    hooks = [layer.register_forward_hook(record_bytes) for layer in layers]
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         network(*inputs)
     for hook in hooks:

@@ -95,8 +95,8 @@ class Xpu(Accelerator):
 
 def _selected(environment: Mapping[str, str]) -> list[int]:
     """The cards that SYCL's selector names by number."""
-    found = _NUMBERS.fullmatch(environment.get(_SELECTOR, ""))
-    return [int(number) for number in found[1].split(",")] if found else []
+    match = _NUMBERS.fullmatch(environment.get(_SELECTOR, ""))
+    return [int(number) for number in match[1].split(",")] if match else []
 
 
 def warned(messages: list[str]) -> Counter[str]:

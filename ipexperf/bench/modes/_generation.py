@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from ipexperf.bench.cell import Cell
 from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.model import Model, Tensors, tensors
+from ipexperf.bench.model import Tensors, tensors
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.precision import autocast, torch_dtype
 from ipexperf.dtypes import DTYPES, PLAIN, Bounds
@@ -34,15 +34,7 @@ ROUNDED = 0.01
 
 @dataclass(frozen=True)
 class Weights(Knob):
-    """The knob for how low precision holds the weights. The default is the model's."""
-
-    name: str = "weights"
-    help: str = "in fp32, converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4, da8w4"
-    values: tuple[str, ...] = ("autocast", "cast", *PACKED)
-    dtypes: tuple[str, ...] | None = ("fp32", "bf16", "fp16")
-
-    def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        return model.usual_weights
+    """The knob for how low precision holds the weights."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value not in PACKED and cell.dtype == PLAIN:
@@ -55,21 +47,21 @@ class Weights(Knob):
         return super().why_not(cell, value, facts)
 
 
-@dataclass(frozen=True)
-class WeightGroup(Knob):
-    """The knob for how many weights share a scale."""
-
-    name: str = "weight_group"
-    help: str = "weights that share a scale, with weights=int4 and da8w4"
-    values: tuple[str, ...] = ("64", "32", "128")
-
-    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        if cell.knob("weights") not in rounding.GROUPED:
-            return "the knob weight_group is for weights=int4 and da8w4: in int8 each row has its scale"
-        return super().why_not(cell, value, facts)
-
-
-KNOBS: tuple[Knob, ...] = (Weights(), WeightGroup())
+KNOBS: tuple[Knob, ...] = (
+    Weights(
+        "weights",
+        "in fp32, converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4, da8w4",
+        ("autocast", "cast", *PACKED),
+        dtypes=("fp32", "bf16", "fp16"),
+        of_model="usual_weights",
+    ),
+    Knob(
+        "weight_group",
+        "weights that share a scale, with weights=int4 and da8w4",
+        ("64", "32", "128"),
+        beside=("weights", rounding.GROUPED, "in int8 each row has its scale"),
+    ),
+)
 
 
 class GenerationMode(Mode):

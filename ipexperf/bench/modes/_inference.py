@@ -17,7 +17,7 @@ from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import accuracy, answers, fingerprint, float32, instructions, proof, quantised, work
 from ipexperf.bench.evidence.accuracy import Reference
 from ipexperf.bench.evidence.work import Work
-from ipexperf.bench.knob import ChannelsLast, Number
+from ipexperf.bench.knob import CHANNELS_LAST, Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.model import Examples, Tensors
 from ipexperf.bench.modes import _input
@@ -25,7 +25,7 @@ from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import Bounds
 from ipexperf.result import Check
 
-KNOBS = (ChannelsLast(), *_input.KNOBS)
+KNOBS = (CHANNELS_LAST, *_input.KNOBS)
 BATCHES = 4
 """Number of batches that take turns as input. A single one would stay in the caches."""
 FIT = "fit"

@@ -23,6 +23,7 @@ from ipexperf.result import Check
 RING = 64
 BYTES = 2**28
 """Number of batches that take turns, limited by their total size. They are the same for every source."""
+SOURCES = ("device", "host", "loader")
 WAITS = 10
 """Number of steps, apart from the samples, in which the wait for the batch is timed."""
 
@@ -31,31 +32,21 @@ WAITS = 10
 class Input(Knob):
     """The knob for the source of batches."""
 
-    name: str = "input"
-    help: str = "batches lie on the device, are copied there in each step, or come from a loader"
-    values: tuple[str, ...] = ("device", "host", "loader")
-
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "host" and not registry.devices.get(cell.device).accelerator:
             return f"input=host equals input=device on {cell.device}: the host's memory is the device's"
         return super().why_not(cell, value, facts)
 
 
-@dataclass(frozen=True)
-class LoaderWorkers(Number):
-    """The knob for the number of loader processes."""
-
-    name: str = "loader_workers"
-    help: str = "processes that make batches, with input=loader"
-    values: tuple[str, ...] = ("2",)
-
-    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        if cell.knob("input") != "loader":
-            return "the knob loader_workers is for input=loader: nothing else has a loader"
-        return super().why_not(cell, value, facts)
-
-
-KNOBS: tuple[Knob, ...] = (Input(), LoaderWorkers())
+KNOBS: tuple[Knob, ...] = (
+    Input("input", "batches lie on the device, are copied there in each step, or come from a loader", SOURCES),
+    Number(
+        "loader_workers",
+        "processes that make batches, with input=loader",
+        ("2",),
+        beside=("input", ("loader",), "nothing else has a loader"),
+    ),
+)
 
 
 class Feed(Iterator[Tensors]):
@@ -118,8 +109,8 @@ class Resident(Feed):
         pairs = zip(self._versions, self._count_writes(), strict=True)
         changed = sum(before != after for before, after in pairs)
         words = f", {changed} of them changed in place by steps" if changed else ""
-        found = total + " and ".join(kinds) + words
-        return kinds == [self.device.name] and not changed, found, total + self.device.name
+        text = total + " and ".join(kinds) + words
+        return kinds == [self.device.name] and not changed, text, total + self.device.name
 
 
 class Hosted(Feed):

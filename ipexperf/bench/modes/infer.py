@@ -56,7 +56,7 @@ class EagerSession(InferenceSession):
 class Infer(Mode):
     name = "infer"
     label = "eager"
-    knobs = (*KNOBS, artifact.Quantisation())
+    knobs = (*KNOBS, artifact.QUANTISATION)
     artifact = "state"
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ipexperf.bench.api import TRACED, Kernel, Look, Mode, Session, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import proof
-from ipexperf.bench.knob import ChannelsLast
+from ipexperf.bench.knob import CHANNELS_LAST
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.result import Check
@@ -90,7 +90,7 @@ class Load(Mode):
     graph = TRACED
     fresh = "it measures what a process pays that has imported nothing"
     cold = True
-    knobs = (ChannelsLast(),)
+    knobs = (CHANNELS_LAST,)
 
     def open(self, bench: Workbench) -> Session:
         return LoadSession(bench)

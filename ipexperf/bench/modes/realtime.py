@@ -49,7 +49,7 @@ class Realtime(Mode):
     batch = 1
     knobs = (
         *KNOBS,
-        artifact.Quantisation(),
+        artifact.QUANTISATION,
         Share("instances", "workers that answer at the same time (default: as many as have their cores)"),
         Share("cores", "cores of each instance (default: 4, or all where there are fewer)"),
     )

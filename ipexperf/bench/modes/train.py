@@ -15,7 +15,7 @@ from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
 from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions, proof, work
 from ipexperf.bench.evidence.work import Work
-from ipexperf.bench.knob import ChannelsLast
+from ipexperf.bench.knob import CHANNELS_LAST
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Examples, Tensors
@@ -251,7 +251,7 @@ def untrainable(cell: Cell) -> str | None:
 class Train(Mode):
     name = "train"
     trains = True
-    knobs = (ChannelsLast(), *optimizers.KNOBS, *_input.KNOBS)
+    knobs = (CHANNELS_LAST, *optimizers.KNOBS, *_input.KNOBS)
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         return untrainable(cell)

@@ -11,7 +11,7 @@ from ipexperf.bench.api import Mode, Session, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
-from ipexperf.bench.knob import ChannelsLast, Knob, Number
+from ipexperf.bench.knob import CHANNELS_LAST, Knob, Number
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _curve, _input
@@ -185,7 +185,7 @@ class TrainDdp(Mode):
     trains = True
     data_parallel = True
     knobs = (
-        ChannelsLast(),
+        CHANNELS_LAST,
         *optimizers.KNOBS,
         *_input.KNOBS,
         RanksKnob("ranks", "processes that train together, each with its share of the cores", (RANKS,)),

@@ -238,9 +238,10 @@ class Ipex(Stack):
             checks = [Check("fused_optimizer", alone, text, "a step that is not fused")]
         if bench.case.dtype == "bf16":
             # Every parameter that IPEX cast to bf16 is either split in two halves or has a master copy in fp32.
-            cast = [x for x in getattr(optimizer, "params_attr", {}).values() if getattr(x, "split", None) is not None]
-            halves = sum(x.split and x.parameter_trail is not None for x in cast)
-            masters = sum(not x.split and x.master_parameter is not None for x in cast)
+            attributes = getattr(optimizer, "params_attr", {}).values()
+            cast = [parameter for parameter in attributes if getattr(parameter, "split", None) is not None]
+            halves = sum(parameter.split and parameter.parameter_trail is not None for parameter in cast)
+            masters = sum(not parameter.split and parameter.master_parameter is not None for parameter in cast)
             text = f"{halves} of {len(cast)} cast parameters split, {masters} with a master copy"
             if fuses and kind in _ipex_knobs.SPLIT[bench.case.device] and self._on("split_master_weight", bench):
                 checks.append(Check("split_master_weight", 0 < halves == len(cast), text, "all split"))

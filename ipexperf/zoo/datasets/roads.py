@@ -75,8 +75,8 @@ class RoadImages(Dataset):
             image, mask = pixels(file, "RGB").float() / 255, (pixels(_mask(file), "L") >= 128).float()
             if image.shape[1:] != mask.shape[1:] or min(image.shape[1:]) < side:
                 sizes = [" x ".join(map(str, value.shape[1:])) for value in (image, mask)]
-                told = f"{sizes[0]} and its mask {sizes[1]}: expected equal sizes of {side} x {side} or more"
-                raise WorkerError("error", f"{file} is {told}")
+                text = f"{sizes[0]} and its mask {sizes[1]}: expected equal sizes of {side} x {side} or more"
+                raise WorkerError("error", f"{file} is {text}")
             both = torch.cat((image, mask)).unfold(1, side, side).unfold(2, side, side)
             tiles[number % 5 == 1].extend(both.permute(1, 2, 0, 3, 4).flatten(0, 1))
         return Split(*(_examples(part, size) for part in tiles))

@@ -78,9 +78,9 @@ def _frequencies(generator: Any) -> tuple[Any, Any]:
 
 def _spelled(generator: Any) -> list[str]:
     """Return the spelling of each word: the frequent ones have one syllable, the others two."""
-    one, two = SYLLABLES, ["".join(pair) for pair in itertools.product(SYLLABLES, repeat=2)]
-    numbers = (torch.randperm(len(words), generator=generator).tolist() for words in (one, two))
-    return [words[number] for words, order in zip((one, two), numbers, strict=True) for number in order][:WORDS]
+    pairs = ["".join(pair) for pair in itertools.product(SYLLABLES, repeat=2)]
+    orders = [torch.randperm(len(words), generator=generator).tolist() for words in (SYLLABLES, pairs)]
+    return [words[number] for words, order in zip((SYLLABLES, pairs), orders, strict=True) for number in order][:WORDS]
 
 
 register(Sentences())

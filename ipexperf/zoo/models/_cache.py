@@ -54,7 +54,7 @@ class LayerCache:
         texts = len(key)
         if self.keys is None:
             _, heads, _, width = key.shape
-            self.keys, self.values = (x.new_zeros(texts, heads, self.positions, width) for x in (key, value))
+            self.keys, self.values = (part.new_zeros(texts, heads, self.positions, width) for part in (key, value))
         if isinstance(begin, int):
             end = begin + key.shape[2]
             self.keys[:texts, :, begin:end], self.values[:texts, :, begin:end] = key, value

@@ -22,7 +22,8 @@ def unet_resnet34() -> Any:
             widths = (*WIDTHS[-2::-1], LAST)
             beside = (*WIDTHS[-2::-1], 0)
             below = (WIDTHS[-1], *widths)
-            self.up = nn.ModuleList([_twice(x + y, z) for x, y, z in zip(below, beside, widths, strict=False)])
+            inputs = map(sum, zip(below, beside, strict=False))
+            self.up = nn.ModuleList(map(_twice, inputs, widths))
             self.road = nn.Conv2d(LAST, 1, 1)
 
         def forward(self, images: Any) -> Any:

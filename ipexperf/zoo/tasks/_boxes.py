@@ -113,7 +113,7 @@ class Boxes(Task):
         """Return the detections of each example, on the CPU."""
 
     def agreement(self, outputs: Tensors, reference: Tensors) -> float:
-        detected, expected = ([x.surer(SURE) for x in self.detections(part)] for part in (outputs, reference))
+        detected, expected = ([boxes.surer(SURE) for boxes in self.detections(part)] for part in (outputs, reference))
         return agreement(detected, expected)
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
