@@ -68,9 +68,18 @@ class Given:
         self.suite, self.tests = suite_of(config, self.options), tests
 
 
-def start(options: Options, folder: Path, say: Callable[[str], None], *, collecting: bool = False) -> Run:
-    """Plan the run of these options. `collecting`: nothing will be measured, so nothing is made for it."""
-    return Run(in_its_environment(options, folder, say, collecting=collecting), folder, say)
+def start(options: Options, config: pytest.Config, say: Callable[[str], None]) -> Run:
+    """Plan the run of a session with these options. If its tests are only collected, nothing is made for it."""
+    started = config.invocation_params
+    options = in_its_environment(options, started.dir, say, collecting=config.option.collectonly)
+    return Run(options, started.dir, say, started.args, places(config))
+
+
+def places(config: pytest.Config) -> list[str]:
+    """The files and folders that the command line names. None: pytest chose them, and would again."""
+    if config.args_source is not config.ArgsSource.ARGS:
+        return []
+    return ["--pyargs", *config.args] if config.option.pyargs else config.args
 
 
 def adopt(run: Run, tests: Sequence[str], config: pytest.Config, *, alone: bool) -> dict[str, Case]:

@@ -70,16 +70,22 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class LiveBaselines:
-    """The cases of a run that are judged live, and why the others are not."""
+class OtherArms:
+    """What the cases of a run are compared with, and why the others are judged by stored numbers."""
 
-    against: dict[Case, Against] = field(default_factory=dict)
-    """The other arm of each case that is judged live."""
+    named: Against | None = None
+    """The arm that the user named. Then all cases are compared with it."""
+    live: dict[Case, Against] = field(default_factory=dict)
+    """The software of its baseline, for each case that is judged live."""
     stored: dict[Case, str] = field(default_factory=dict)
     """Why each other case that has a baseline is judged by stored numbers."""
     wanted: Mapping[Case, Wanted] = field(default_factory=dict)
     current: Lock | None = None
     """The software of this run, if it was compared with a lock."""
+
+    def of(self, recorded: Case) -> Against | None:
+        """The other arm of a case, as it was recorded."""
+        return self.named or self.live.get(recorded)
 
     def unseen(self, cases: Iterable[Case]) -> tuple[str, ...]:
         """The files that changed since the baselines of these cases, and that they were not seen to read."""
@@ -87,7 +93,7 @@ class LiveBaselines:
 
     def give_up(self, case: Case, reason: str) -> None:
         """Judge a case by stored numbers after all, because the software of its baseline does not run it."""
-        del self.against[case]
+        del self.live[case]
         self.stored[case] = f"the software of its baseline does not run it: {reason}"
 
     def lines(self, judged: Mapping[Case, Sequence[str]]) -> list[str]:
@@ -97,7 +103,7 @@ class LiveBaselines:
         """
         lines = []
         for wanted in {_name(wanted): wanted for wanted in self.wanted.values()}.values():
-            cases = [case for case in self.against if _name(self.wanted[case]) == _name(wanted)]
+            cases = [case for case in self.live if _name(self.wanted[case]) == _name(wanted)]
             if cases and self.current is not None:
                 differing = _short(wanted, self.current)
                 lines.append(f"judged live against {_name(wanted)}: {units.plural(len(cases), 'case')}; {differing}")
@@ -138,44 +144,44 @@ def machine(other: OtherResults, accepted: CaseBaseline | None, policy: Policy) 
     return MachineEvidence(math.exp(compared.log_ratio), screen.decide(compared, policy), tuple(changed))
 
 
-def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say: Say) -> LiveBaselines:
+def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say: Say) -> OtherArms:
     """Decide which cases are judged live, and make the environments that they need, which may take minutes.
 
     With `--perf-against baseline` each case must have a lock that can be made again.
     """
     words = named(options)
     if words is None and options.against is not None:
-        return LiveBaselines()
+        return OtherArms()
     must = words is not None
     source = options.source("against")
     words = words or arms.ArmSpec(text=BASELINE, lock=BASELINE)
     key = functools.partial(locked.machine_key, facts=facts, options=options)
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
     if not wanted:
-        return LiveBaselines({}, stored)
+        return OtherArms(stored=stored)
     current = locked.current_lock(options)
-    against: dict[Case, Against] = {}
-    for name, one in {_name(one): one for one in wanted.values()}.items():
+    live: dict[Case, Against] = {}
+    for name, accepted in {_name(accepted): accepted for accepted in wanted.values()}.items():
         ours = [case for case, other in wanted.items() if _name(other) == name]
-        if locks.same_software(one.lock, current) and not one.changed and not words.more:
+        if locks.same_software(accepted.lock, current) and not accepted.changed and not words.more:
             stored |= {case: wanted[case].same for case in ours}
             continue
         policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
         try:
-            old = _with_source(words, one, options, cache, say)
-            compared, unable = locked.against(old, one.lock, ours, source, policy, options, cache, say)
+            old = _with_source(words, accepted, options, cache, say)
+            compared, unable = locked.against(old, accepted.lock, ours, source, policy, options, cache, say)
         except UsageError as error:  # it cannot be made, or does not import
             if must:
                 raise UsageError(f"{source}: {error}" if isinstance(error, LockError) else str(error)) from error
-            changed = f" with its source ({few(one.changed)} changed since)" if one.changed else ""
-            stored |= dict.fromkeys(ours, f"its lock {one.lock.digest}{changed} cannot be made again: {error}")
+            changed = f" with its source ({few(accepted.changed)} changed since)" if accepted.changed else ""
+            stored |= dict.fromkeys(ours, f"its lock {accepted.lock.digest}{changed} cannot be made again: {error}")
             continue
         if unable and must:
             case, reason = next(iter(unable.items()))
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
         stored |= unable
-        against |= dict.fromkeys(compared.cases, compared)
-    return LiveBaselines(against, stored, wanted, current)
+        live |= dict.fromkeys(compared.cases, compared)
+    return OtherArms(live=live, stored=stored, wanted=wanted, current=current)
 
 
 def _with_source(words: ArmSpec, wanted: Wanted, options: Options, cache: Path, say: Say) -> ArmSpec:

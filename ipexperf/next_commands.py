@@ -29,9 +29,11 @@ class NextCommands:
 
     options: Options
     launches: int
+    places: Sequence[str]
+    """The files and folders that pytest was given."""
 
-    def reproduce(self, case: Case, against: Against | None, places: Sequence[str]) -> str:
-        """The command that measures a case again. `places` are the files and folders that pytest was given."""
+    def reproduce(self, case: Case, against: Against | None) -> str:
+        """The command that measures a case again, beside this arm if it was."""
         # The name of a lock does not name its source; `baseline` names both.
         arm = None if against is None else BASELINE if against.tree else against.words.text
         variables = process.tuned_by_user(os.environ)
@@ -41,14 +43,14 @@ class NextCommands:
                 case.model, arm, own, variables, benchmark=self.options.benchmark, build=self.options.build
             )
         named = rerun.named(case, self.options)
-        return rerun.command(case, self.launches, places=places, against=arm, variables=variables, **named)
+        return rerun.command(case, self.launches, places=self.places, against=arm, variables=variables, **named)
 
     def accept(self, case: Case, uid: str | None) -> str:
         """The command that accepts a case of a run as a baseline, or an empty text if it is not recorded."""
         if "record" in self.options.without:
             return ""
-        run, places = uid[:18] if uid else "last", "".join(self._places())
-        return f'ipexperf baseline accept {run} --case {shlex.quote(case.id)}{places} --regression-ok --reason "WHY"'
+        run, stores = uid[:18] if uid else "last", "".join(self._stores())
+        return f'ipexperf baseline accept {run} --case {shlex.quote(case.id)}{stores} --regression-ok --reason "WHY"'
 
     def further(
         self, name: str, settled: RunVerdict, measurements: Sequence[Measurement], *, acceptable: bool
@@ -59,7 +61,7 @@ class NextCommands:
         """
         from ipexperf.judge.policy import Policy
 
-        database, baselines = self._places()
+        database, baselines = self._stores()
         commands = [f"ipexperf show {name}{database}    every number of this run"]
         found = [settled.verdicts[x.case.uid].outcome for x in measurements]
         numbered = [x for x, outcome in zip(measurements, found, strict=True) if outcomes.has_numbers(outcome)]
@@ -76,7 +78,7 @@ class NextCommands:
             commands.append(f"{accept}    judge later runs against this one")
         return commands
 
-    def _places(self) -> tuple[str, str]:
+    def _stores(self) -> tuple[str, str]:
         """The `--db` and `--baselines` options that `ipexperf` needs to find a run; empty for the default places."""
         database, folder = self.options.db, self.options.baselines
         return (

@@ -154,10 +154,7 @@ def _run(config: pytest.Config) -> Run:
         asked = config.stash[OPTIONS_KEY]
         try:
             config.stash[RUN_KEY] = invocation.start(
-                dataclasses.replace(asked, load=(*loading.installed(say), *asked.load)),
-                config.invocation_params.dir,
-                say,
-                collecting=config.option.collectonly,
+                dataclasses.replace(asked, load=(*loading.installed(say), *asked.load)), config, say
             )
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
@@ -201,7 +198,7 @@ def _live(config: pytest.Config, reporter: Any) -> LiveLine:
     """The live line of the terminal, on a line of its own. Called while nothing is captured."""
     if LIVE_KEY not in config.stash:
         live = config.stash[LIVE_KEY] = LiveLine(
-            os.dup(sys.stdout.fileno()), lambda: config.get_terminal_writer().fullwidth, lambda: str(_run(config).pace)
+            os.dup(sys.stdout.fileno()), lambda: config.get_terminal_writer().fullwidth, lambda: _run(config).progress
         )
         config.add_cleanup(live.close)
     reporter.ensure_newline()
@@ -301,9 +298,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
             if calls:
                 run = _run(session.config)
                 session.config.stash[CALLS_KEY] = invocation.adopt(run, calls, session.config, alone=not wanted)
-            _run(session.config).has_place = invocation.has_place(session)
-            _run(session.config).open(tuple(session.config.invocation_params.args))
-            _run(session.config).expect(_expected(session.items))
+            _run(session.config).open(_expected(session.items), invocation.has_place(session))
         except IpexperfError as error:
             session.config.stash[ERROR_KEY] = str(error)
             raise pytest.UsageError(str(error)) from None
@@ -383,7 +378,7 @@ def _measure(request: pytest.FixtureRequest, case: Case, benchmark: Any) -> None
     from ipexperf.errors import IpexperfError
     from ipexperf.plan import gates, matrix
     from ipexperf.report import ecosystem, junit
-    from ipexperf.run import Postponed
+    from ipexperf.running.case_judge import Postponed
 
     run, node = _run(request.config), request.node
     node.stash[CALLED_KEY] = True
@@ -407,16 +402,9 @@ def _measure(request: pytest.FixtureRequest, case: Case, benchmark: Any) -> None
         request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
     wish = run.options.inconclusive if verdict.untold else "pass"
     if verdict.fails or wish == "fail":
-        pytest.fail(run.block(measurement, verdict, _places(request.config)), pytrace=False)
+        pytest.fail(run.reporter.block(answer), pytrace=False)
     if wish == "skip":
         pytest.skip(f"inconclusive: {verdict.reason}")
-
-
-def _places(config: pytest.Config) -> list[str]:
-    """The files and folders that the command line names. None: pytest chose them, and would again."""
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        return []
-    return ["--pyargs", *config.args] if config.option.pyargs else config.args
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -490,26 +478,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             _clear(session.config)
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-            session.config.stash[SWALLOWED_KEY] = [
-                x.case.id for x in run.measurements if run.verdicts[x.case.uid].fails
-            ]
+            session.config.stash[SWALLOWED_KEY] = [x.case.id for x in run.judge.finished if x.verdict.fails]
         elif exitstatus == pytest.ExitCode.OK and run.options.inconclusive == "exit":
             from ipexperf.commands.gate import CANNOT_TELL
 
-            session.exitstatus = CANNOT_TELL if run.settled().untold else exitstatus
+            session.exitstatus = CANNOT_TELL if run.judge.settled().untold else exitstatus
         if JUNIT_KEY in session.config.stash:
             from ipexperf.report import junit
 
-            for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well):
+            for name, value in junit.of_run(run.judge.settled().line, run.reporter.ending.trouble, fails=not well):
                 session.config.stash[JUNIT_KEY](name, value)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the summary of the run, unless an error ended it before anything was measured: pytest prints that."""
     run = config.stash.get(RUN_KEY, None)
-    if run is not None and (run.measurements or run.plan.left_out) and ERROR_KEY not in config.stash:
+    if run is not None and (run.judge.finished or run.plan.left_out) and ERROR_KEY not in config.stash:
         terminalreporter.section("ipexperf")
-        for line in run.summary(os.environ):
+        for line in run.reporter.summary(os.environ):
             terminalreporter.write_line(line)
         if swallowed := config.stash.get(SWALLOWED_KEY, []):
             from ipexperf.report.table import swallowed_lines

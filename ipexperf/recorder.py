@@ -26,28 +26,18 @@ if TYPE_CHECKING:
 class Recorder:
     """One run in the history, created with its first case. Signals wait until a write is complete."""
 
-    def __init__(
-        self,
-        options: Options,
-        folder: Path,
-        command: Sequence[str],
-        subcommand: str = "",
-    ) -> None:
+    def __init__(self, options: Options, folder: Path, command: Sequence[str], subcommand: str = "") -> None:
         """`subcommand`: that of `ipexperf` which measures."""
         self.uid: str | None = None
         self._options = options
         self._folder = folder
-        self.started_by(command)
+        self._command = redacted_command(command)  # no text shows its secrets from now on
         self._subcommand = subcommand
         self.history: History | None = None
         """The open history, or None if nothing is recorded."""
         self._recorded: set[str] = set()
         self.rounds: list[RoundRecord] = []
         """The rounds of the run so far."""
-
-    def started_by(self, command: Sequence[str]) -> None:
-        """Record this command, without its secrets, which no text shows from now on."""
-        self._command = redacted_command(command)
 
     def open(self) -> None:
         """Open the history before anything is measured, so that a bad path fails now and not after an hour."""

@@ -30,7 +30,7 @@ import numpy as np
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import decide
 from ipexperf.judge.spread import compare, usual_noise
-from ipexperf.run import AGAIN
+from ipexperf.running.measurer import AGAIN
 
 HERE = Path(__file__).parent
 SEED = 20261122

@@ -22,7 +22,7 @@ from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.policy import Policy
 from ipexperf.plan.gates import by_default
 from ipexperf.result import METRICS
-from ipexperf.run import FRESH_PROCESSES
+from ipexperf.running.measurer import FRESH_PROCESSES
 
 RUNS = 1000
 """Simulated runs for each number of the table."""

@@ -81,23 +81,23 @@ def write(
     suite: Suite | None,
     folder: Path,
     say: Callable[[str], None],
-    lines: list[str],
-) -> None:
-    """Write the dossiers, that of the slowest case first, as far as SECONDS reach. `lines` gets what to say of each."""
+) -> Iterator[str]:
+    """Write the dossiers, that of the slowest case first, as far as SECONDS reach. Yields what to say of each."""
     until = time.monotonic() + SECONDS
-    for question in sorted(questions, key=lambda one: -(one.verdict.ratio or 0.0)):
+    for question in sorted(questions, key=lambda question: -(question.verdict.ratio or 0.0)):
         case = question.case
         if question.against is None:
-            lines.append(f"no dossier of {case.id}: {question.alone}")
+            yield f"no dossier of {case.id}: {question.alone}"
         elif time.monotonic() > until:
-            lines.append(f"no dossier of {case.id}: those before it took {units.seconds(SECONDS)}")
+            yield f"no dossier of {case.id}: those before it took {units.seconds(SECONDS)}"
         else:
             try:
-                path, told = make(question, question.against, conductor, suite if case.is_call else None, folder, say)
-                lines += [f"dossier: {path}", *(f"  {row}" for line in told for row in wrapped(line))]
+                path, lines = make(question, question.against, conductor, suite if case.is_call else None, folder, say)
             except Exception as error:  # noqa: BLE001 - the verdicts are there, and a page on one must not lose them
                 kind = "" if isinstance(error, IpexperfError) else f"{type(error).__name__}: "
-                lines.append(f"no dossier of {case.id}: {kind}{error}")
+                yield f"no dossier of {case.id}: {kind}{error}"
+            else:
+                yield from (f"dossier: {path}", *(f"  {row}" for line in lines for row in wrapped(line)))
 
 
 def make(

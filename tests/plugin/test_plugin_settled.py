@@ -101,7 +101,7 @@ def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run) -> None:
     """The share is known before the first verdict and kept with each. A baseline that somebody accepts meanwhile does
     not make two verdicts of one run differ in strictness."""
     accept(run, 12)
-    run.open(())
+    run.open((), lambda _: False)
     first, *others = run.plan.cases
     verdicts = [run.measure(first)[1]]
     accept(run, 1)
@@ -221,7 +221,7 @@ def test_a_young_case_leans_on_its_neighbours(run: Run) -> None:
     )
     known = [CaseBaseline(case, sessions, {}, "", "ada", "2026-01-01", None, ENVIRONMENT) for case in run.plan.cases]
     baselines.write(run.options.baselines, Baselines("fake-1c", tuple(known)))
-    run.open(())
+    run.open((), lambda _: False)
     verdicts = [run.measure(case) for case in run.plan.cases]
     run.finish("finished")
     with closing(sqlite3.connect(run.options.db)) as connection:

@@ -1,0 +1,1 @@
+"""The three parts of a run: who measures, who judges, and who tells."""

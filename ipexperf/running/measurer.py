@@ -1,0 +1,252 @@
+"""Who measures the cases of a run: each with all cases that share its rounds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from ipexperf.bench import user_files
+from ipexperf.compare import locked
+from ipexperf.compare.against import AgainstRun
+from ipexperf.compare.group import GroupRun
+from ipexperf.compare.request import GroupRequest
+from ipexperf.compare.walk import WalkRun
+from ipexperf.conduct import interrupts
+from ipexperf.errors import HistoryError, IpexperfError
+from ipexperf.plan import gates, groups, matrix
+from ipexperf.plan.gates import GateWish
+from ipexperf.plan.groups import Group
+from ipexperf.plan.presets import PRESETS
+from ipexperf.report.lines import named
+from ipexperf.report.pace import Pace
+from ipexperf.result import METRICS, Measurement, Verdict
+from ipexperf.running.case_judge import Postponed
+
+if TYPE_CHECKING:
+    from ipexperf.bench.machine.facts import Facts
+    from ipexperf.case import Case
+    from ipexperf.compare.against import Against
+    from ipexperf.compare.walk import Suite
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.report.summary import Judged
+    from ipexperf.running.case_judge import CaseJudge, Result
+
+INTERRUPTED = "the run was interrupted before its other launches"
+UNFINISHED = "the run ended before its other launches"
+"""The reasons why a case that has no fault of its own has fewer launches than planned."""
+AGAIN = 2
+"""A case that looked slower is measured again by so many times the launches."""
+FRESH_PROCESSES = 8
+"""Least of a second look at memory. If every second process is an odd one, all of eight are in 0.4 %."""
+LAST_RUNS = 30
+"""Only so many are asked how long a group took."""
+T = TypeVar("T")
+
+
+class Measurer:
+    """Measures the cases of a run. The first that is asked for of a group measures all of it."""
+
+    def __init__(
+        self, judge: CaseJudge, launches: int, suite: Suite | None, conductor: Conductor, say: Callable[[str], None]
+    ) -> None:
+        """`launches` of each case. `suite` is the session of pytest whose tests measure functions, if any do."""
+        self.conductor = conductor
+        self.pace = Pace({})
+        self._judge = judge
+        self._launches = launches
+        self._suite = suite
+        self._say = say
+        self._waiting: list[Case] = []
+        """The cases still to be measured."""
+        self._results: dict[Case, Judged | Postponed | IpexperfError] = {}
+        """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
+
+    @user_files.errors_as_usage()
+    def expect(self, cases: Iterable[tuple[Case, GateWish]], facts: Facts) -> None:
+        """Announce the cases that `measure` will be called with, so that they can share rounds. Takes the lease."""
+        for case, wish in cases:
+            self._judge.wishes.setdefault(case, wish)
+        self._waiting = list(self._judge.wishes)
+        members = {group.name: group.cases for group in groups.groups(self._waiting)}
+        self.pace = Pace(members, self._seconds_of_groups(facts))
+        if announced := self.pace.announced():
+            self._say(announced)
+        # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
+        self.conductor.reserve(self._waiting, self.pace.seconds)
+
+    def _seconds_of_groups(self, facts: Facts) -> dict[str, float]:
+        """The seconds a case of each group in the newest run on this machine that measured it."""
+        history = self._judge.recorder.history
+        runs = history.runs(LAST_RUNS) if history is not None and self._waiting else []
+        if runs and all(case.device == "cpu" for case in self._waiting):  # a card would have to be asked
+            here = locked.machine_key("cpu", facts, self._judge.options)
+            runs = [run for run in runs if run.machine_key == here]
+        seconds: dict[str, float] = {}
+        for run in reversed(runs):
+            seconds |= run.settled.get("took", {})
+        return seconds
+
+    @user_files.errors_as_usage()
+    def measure(self, case: Case, wish: GateWish) -> Judged | Postponed:
+        """Measure, judge and record a case, with all cases that share its rounds.
+
+        Two tests of one case get one measurement, unless they wish to have it judged differently.
+        """
+        if self._judge.differs(case, wish):
+            self._results.pop(case, None)
+        if case not in self._results:
+            self._judge.wishes[case] = wish
+            self._measure_group(self._group(case))
+        result = self._results[case]
+        if isinstance(result, Postponed):
+            del self._results[case]
+        if isinstance(result, IpexperfError):
+            raise result
+        return result
+
+    def _group(self, case: Case) -> Group:
+        """The cases to measure together with this one: those of its group that wait for the same."""
+        name, again = groups.name(case), self._judge.postponed.get(case)
+        others = self._waiting
+        if again is not None:
+            postponed = self._judge.postponed.items()
+            others = [other for other, why in postponed if bool(why.looks) == bool(again.looks)]
+        return Group(name, tuple(dict.fromkeys([case, *(other for other in others if groups.name(other) == name)])))
+
+    def _measure_group(self, group: Group) -> None:
+        """Measure the rounds of a group. What was measured is recorded even if this raises."""
+        self.pace.begin()
+        try:
+            for against, part in self._parts(group):
+                if against is None:
+                    self._measure_alone(part)
+                else:
+                    self._measure_beside(against, part)
+        finally:
+            self._waiting = [case for case in self._waiting if case not in group.cases]
+        self.pace.end(group.name)
+        if not self.pace.done and self._judge.arms.named is None:
+            self._say_what_was_found(group)
+
+    def _say_what_was_found(self, group: Group) -> None:
+        """Say what a group found in a line, long before the summary."""
+        from ipexperf.report.advice import advice
+        from ipexperf.report.summary import Summary
+
+        judged = [x for x in self._judge.finished if x.case in group.cases and not x.case.is_call]
+        summary = Summary.of([x.measurement for x in judged], self._judge.verdicts, self._judge.recorder.rounds)
+        for line in advice(summary)[: len(judged) > 1]:
+            self._say(line)
+
+    def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
+        """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
+        parts: dict[str, tuple[Against | None, list[Case]]] = {}
+        for case in group.cases:
+            against = self._judge.arms.of(case)
+            parts.setdefault(against.key if against else "", (against, []))[1].append(case)
+        return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
+
+    def _measure_alone(self, part: Group) -> None:
+        """Measure cases that are judged by stored numbers."""
+        before = self._judge.taken_on_busy_machine(part.cases)
+        rounds = self._rounds(part, before)
+        measured = self._play(rounds, rounds.measurements, functools.partial(self._judge.so_far, rounds))
+        with interrupts.deferred():  # the part is complete: record all of it even if interrupted now
+            for case, measurement in measured.items():
+                with self._failing_its_test(case):
+                    result = self._results[case] = self._judge.judge(case, measurement, last=case in before)
+                    if isinstance(result, Postponed) and result.looks:
+                        self._say(f"{case.name}: it looks {result.looks}, and is measured again after the other cases")
+            if busy := named([case.name for case in part.cases if self._is_disturbed(case)]):
+                self._say(f"{busy}: the machine was busy: disturbed launches are measured again after the other cases")
+            self._record_rounds(rounds)
+
+    def _is_disturbed(self, case: Case) -> bool:
+        postponed = self._judge.postponed.get(case)
+        return postponed is not None and not postponed.looks
+
+    def _measure_beside(self, against: Against, part: Group) -> None:
+        """Measure cases beside the other arm. Those that a baseline's software cannot run are measured alone."""
+        changed = (*against.changed, *self._judge.arms.unseen(part.cases))
+        rounds = AgainstRun(
+            dataclasses.replace(against, changed=changed),
+            [(case, self._judge.wishes[case]) for case in part.cases],
+            self.conductor,
+            self._say,
+            suite=self._suite if part.cases[0].is_call else None,
+        )
+        judged = self._play(rounds, rounds.judged, lambda cut: rounds.judged(cut).values())
+        with interrupts.deferred():  # as above
+            others = rounds.other_sides() if against.lock else {}
+            unable = self._judge.give_up(others)
+            for case in unable:
+                self._say(f"{case.id}: {self._judge.arms.stored[case]}: it is judged by stored numbers")
+            for case, result in judged.items():
+                if case not in unable:
+                    with self._failing_its_test(case):
+                        self._results[case] = self._judge.finish_pairs(result, others.get(case))
+            self._record_rounds(rounds)
+        if unable:
+            self._measure_alone(Group(part.name, unable))
+
+    def _play(
+        self,
+        rounds: GroupRun | AgainstRun,
+        results: Callable[[], T],
+        so_far: Callable[[str], Iterable[Result]],
+    ) -> T:
+        """Make these rounds and return their results. What there is is recorded after each, and when interrupted.
+
+        `so_far` judges the cases. Its argument is the reason for those that still miss launches.
+        """
+        try:
+            for _ in rounds.play():
+                self._judge.recorder.so_far(lambda: so_far(UNFINISHED), lambda: rounds.rounds)
+            return results()
+        except KeyboardInterrupt:
+            self._judge.record_interrupted(so_far(INTERRUPTED))
+            self._judge.recorder.add_rounds(rounds.rounds)
+            raise
+
+    def _record_rounds(self, rounds: GroupRun | AgainstRun) -> None:
+        with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
+            self._judge.recorder.add_rounds(rounds.rounds)
+
+    def _rounds(self, part: Group, before: Mapping[Case, Measurement]) -> GroupRun:
+        """Prepare the rounds of cases that are judged by stored numbers. `before` has those of a first pass."""
+        options = self._judge.options
+        suspects = {case: self._judge.postponed[case] for case in part.cases if case in self._judge.postponed}
+        # One unusual process may use more than others do, so measure several fresh ones.
+        doubtful = any(_needs_fresh_processes(first.verdict) for first in suspects.values())
+        launches = AGAIN * self._launches if suspects else self._launches
+        request = GroupRequest(
+            part,
+            max(launches, FRESH_PROCESSES) if doubtful else launches,
+            twin=PRESETS[options.preset].twin,
+            precision=matrix.ratio_precision(options),
+            before=before,
+            numbers={case: len(first.measurement.launches) for case, first in suspects.items()},
+            fresh=doubtful or any(gates.needs_fresh(self._judge.gate(case)) for case in part.cases),
+            changed=self._judge.arms.unseen(part.cases),
+        )
+        if part.cases[0].is_call:
+            assert self._suite is not None  # noqa: S101 - set before any function is measured
+            return WalkRun(self._suite, request, self.conductor, self._say)
+        return GroupRun(request, self.conductor, self._say)
+
+    @contextlib.contextmanager
+    def _failing_its_test(self, case: Case) -> Iterator[None]:
+        """Turn an error in recording or judging a case into the failure of that case's test alone."""
+        try:
+            yield
+        except IpexperfError as error:
+            self._results[case] = error
+
+
+def _needs_fresh_processes(verdict: Verdict) -> bool:
+    """Whether a metric regressed that one unusual process may have changed."""
+    worse = [METRICS[other.metric] for other in verdict.others if other.outcome == "regressed"]
+    return any(metric.fresh and metric.gate is not None and metric.gate.smallest for metric in worse)

@@ -1,0 +1,219 @@
+"""Who tells of a run: the block of a failed test, the summary, the pages, and the dossiers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf.bench.machine.source import Replaced
+from ipexperf.errors import HistoryError, IpexperfError, UsageError
+from ipexperf.judge.rounds import PRIORS, Pools, earlier
+from ipexperf.next_commands import NextCommands
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+    from ipexperf.compare.against import Against
+    from ipexperf.dossier.making import Question
+    from ipexperf.judge.run import RunVerdict
+    from ipexperf.plan.matrix import Plan
+    from ipexperf.report.summary import Judged
+    from ipexperf.running.case_judge import CaseJudge
+
+
+@dataclasses.dataclass(slots=True)
+class Ending:
+    """What became of a run when it ended."""
+
+    trouble: str = ""
+    """Why that could not be recorded, or an empty text."""
+    unwritten: str = ""
+    """Why the report could not be written, or an empty text."""
+    name: str = "last"
+    """What a command calls the run."""
+    spread: Pools = PRIORS
+    """How much ratios usually vary on this machine, from earlier runs."""
+    dossiers: list[str] = dataclasses.field(default_factory=list)
+    """Lines on each dossier that was written, or why it was not."""
+
+
+class Reporter:
+    """Tells of the cases that the judge has finished."""
+
+    def __init__(self, plan: Plan, judge: CaseJudge, places: Sequence[str], folder: Path) -> None:
+        """`places` are the files and folders that pytest was given, and `folder` is where it was started."""
+        self.ending = Ending()
+        self.has_place: Callable[[str], bool] = lambda _: False
+        """Whether this session of pytest would have a test of this name, if there were one."""
+        self._plan = plan
+        self._judge = judge
+        self._options = judge.options
+        self._commands = NextCommands(judge.options, plan.launches, places)
+        self._pages = judge.options.report and folder / judge.options.report
+
+    def check_pages(self, cache: Path) -> None:
+        """Check before measuring that the report can be written to its folder, if one was asked for."""
+        from ipexperf.dashboard import folder
+        from ipexperf.history.addresses import file_of
+
+        pages = self._options.report
+        if pages is None:
+            return
+        if "record" in self._options.without:
+            raise UsageError("--perf-report draws what is recorded: leave --perf-without=record away")
+        folder.check(pages)
+        written = {"history": file_of(self._options.db), "cache": cache, "baselines": self._options.baselines}
+        folder.check_apart(pages, written)
+
+    def block(self, judged: Judged) -> str:
+        """The explanation printed for a failed case."""
+        from ipexperf.judge.environment import differences
+        from ipexperf.report.block import failure_block
+
+        measurement, verdict = judged
+        again = self._commands.reproduce(judged.case, self._judge.arms.of(judged.case))
+        accept = self._commands.accept(judged.case, self._judge.recorder.uid)
+        if pairs := verdict.pairs:
+            changed: Sequence[str] = pairs.differences
+            accept = accept if pairs.lock else ""
+        else:
+            before = self._judge.baselines.accepted(measurement)
+            changed = differences(before.environment, measurement.environment) if before else []
+        return failure_block(measurement, verdict, changed, again, accept)
+
+    def questions(self) -> Iterator[Question]:
+        """What the dossiers of this run are about."""
+        from ipexperf.dossier.making import Question
+        from ipexperf.report import rerun
+
+        arms = self._judge.arms
+        for judged in self._judge.finished:
+            if not (judged.verdict.fails or self._options.explain_all):
+                continue
+            against, case = self._other_arm(judged.case)
+            yield Question(
+                case,
+                judged.verdict,
+                against,
+                arms.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
+                self.block(judged),
+                self._commands.reproduce(judged.case, arms.of(judged.case)),
+                rerun.options(case, **rerun.named(case, self._options)),
+                (
+                    self._commit_of(against, case),
+                    str(judged.measurement.environment.get("git", {}).get("commit") or ""),
+                ),
+            )
+
+    def _other_arm(self, recorded: Case) -> tuple[Against | None, Case]:
+        """The arm that a recorded case was compared with, and the case as it was planned."""
+        against = self._judge.arms.of(recorded)
+        planned = (case for case in against.cases if against.recorded(case) == recorded) if against else ()
+        return next(((against, case) for case in planned), (None, recorded))
+
+    def _commit_of(self, against: Against | None, case: Case) -> str:
+        """The commit that the files of the other arm are of. Empty if that is not known, or they are the same."""
+        from ipexperf.environments import sources
+        from ipexperf.plan import arms
+
+        if against is None:
+            return ""
+        if against.words.source.startswith(arms.GIT):
+            replaced = Replaced.of(against.words.variables)
+            return Path(replaced.by).name.partition("-")[0] if replaced else ""
+        if not against.tree:
+            return ""
+        digest = self._judge.arms.wanted[case].source.digest
+        return sources.read(sources.path_of(self._options.baselines, digest)).commit
+
+    def look_back(self) -> None:
+        """Read in the history how much ratios usually vary on this machine. Keeps PRIORS if it has no earlier runs."""
+        recorder, finished = self._judge.recorder, self._judge.finished
+        measured = next((judged.measurement for judged in finished if judged.measurement.launches), None)
+        if recorder.history is None or measured is None or not recorder.rounds:
+            return
+        began = min(judged.measurement.started_at for judged in finished)
+        before = recorder.history.rounds_of_machine(measured.environment["machine_key"], before=began)
+        self.ending.spread = earlier(before, recorder.rounds)
+
+    def write_pages(self) -> None:
+        """Write the report if one was asked for, and find out what a command calls this run."""
+        recorder = self._judge.recorder
+        if recorder.history is None or recorder.uid is None:
+            return
+        if self._pages is not None:
+            from ipexperf.dashboard import writing
+
+            try:
+                writing.write(recorder.history, self._pages)
+            except IpexperfError as error:
+                self.ending.unwritten = str(error)  # the summary reports it below the numbers
+        try:
+            newest = recorder.history.runs(1)
+        except HistoryError:
+            return  # the summary has it as trouble
+        if newest and newest[0].uid != recorder.uid:  # another run began later
+            self.ending.name = recorder.uid[:18]
+
+    def summary(self, environment: Mapping[str, str]) -> list[str]:
+        """The lines printed at the end. A job of GitHub, which the environment tells of, gets its summary too."""
+        from ipexperf.report import github
+        from ipexperf.report.summary import Summary
+        from ipexperf.report.table import summary_lines
+
+        settled, finished, ending = self._judge.settled(), self._judge.finished, self.ending
+        failed = any(judged.verdict.fails for judged in finished)
+        rounds = self._judge.recorder.rounds
+        measurements = [judged.measurement for judged in finished]
+        summary = dataclasses.replace(
+            Summary.of(measurements, settled.verdicts, rounds, ending.spread),
+            ablated=self._options.ablate,
+            left_out=self._plan.reasons,
+            line=settled.line,
+            slower=[judged.case.id for judged in finished if judged.case.uid in settled.slower],
+            fails=settled.fails,
+            unseen=settled.fails and not failed,
+            notes=self._judge.arms.lines(self._since_accepted()),
+            missing=self._missing(),
+            commands=self._where_to_look(settled),
+        )
+        return [
+            *summary_lines(summary),
+            *([f"HOW THE RUN ENDED IS NOT RECORDED: {ending.trouble}"] if ending.trouble else []),
+            *([f"THE REPORT IS NOT WRITTEN: {ending.unwritten}"] if ending.unwritten else []),
+            *ending.dossiers,
+            *github.lines(summary, self._judge.recorder.uid, environment),
+        ]
+
+    def _where_to_look(self, settled: RunVerdict) -> list[str]:
+        """Commands that say more, each with what it shows."""
+        commands = []
+        if self._judge.recorder.uid is not None:
+            measurements = [judged.measurement for judged in self._judge.finished]
+            acceptable = self._judge.arms.named is None
+            commands = self._commands.further(self.ending.name, settled, measurements, acceptable=acceptable)
+            if self._pages is not None and not self.ending.unwritten:
+                commands.append(f"{self._pages / 'index.html'}    the same, drawn")
+        if self._plan.left_out:
+            commands.append("ipexperf cases --why    every cell that was left out, and its reason")
+        return commands
+
+    def _since_accepted(self) -> dict[Case, list[str]]:
+        """What differs in the software and source of each measured case from its baseline's."""
+        from ipexperf.judge.environment import RAN, differences
+
+        since: dict[Case, list[str]] = {}
+        for measurement, _ in self._judge.finished:
+            accepted = self._judge.baselines.accepted(measurement)
+            since[measurement.case] = (
+                differences(accepted.environment, measurement.environment, RAN) if accepted else []
+            )
+        return since
+
+    def _missing(self) -> list[str]:
+        """The ids of the accepted cases that this run should have measured, and has not in its plan."""
+        if self._judge.arms.named is not None:
+            return []
+        machines = dict.fromkeys(judged.measurement.environment.get("machine_key") for judged in self._judge.finished)
+        return [case.id for case in self._judge.baselines.missing(filter(None, machines), self.has_place)]
