@@ -24,7 +24,7 @@ from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge import causes
 from ipexperf.judge.causes import Cause
-from ipexperf.result import METRICS, Accuracy, Check, Gate, Metric
+from ipexperf.result import METRICS, Accuracy, Check, Column, Gate, Metric
 
 __all__ = [
     "COMPILED",
@@ -37,6 +37,7 @@ __all__ = [
     "Cause",
     "Cell",
     "Check",
+    "Column",
     "Dataset",
     "Device",
     "Examples",

@@ -29,6 +29,8 @@ PRIMARY = "step_time"
 """The metric of speed: seconds per step, the median of a launch's samples: the typical step."""
 MEAN = "mean_step"
 """The mean of a launch's samples, which throughput is made of."""
+THROUGHPUT = "throughput"
+"""The metric of speed that grows with it: items per second."""
 Role = Literal["case", "twin", "reference", "against"]
 """The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or
 what the case in the next seat is compared with by `ab` or `--perf-against`."""
@@ -44,6 +46,17 @@ class Accuracy:
     bound: Literal["difference", "share", "factor"]
     """`difference`: absolute, of `Policy.accuracy_bound`; `share`: of the baseline, `Policy.loss_bound`; `factor`:
     `Policy.fidelity_factor`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The column of a metric in the table of a run. It is left out if no case has a value."""
+
+    title: str
+    form: str = ""
+    """How a value is formatted. Empty: by its unit, without the unit if that is the title."""
+    always: bool = False
+    """True if the column is never left out, neither for want of values nor of room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +133,24 @@ class Metric:
     fresh: bool = False
     """True if only a fresh process can measure it: a forked one inherits loaded libraries and touched pages."""
 
+    column: Column | None = None
+    """With this, the table of a run shows it."""
+    drawn: bool = False
+    """True if the page of a case draws it through time."""
+    occupied: bool = False
+    """True if it is memory that a process occupies, by which the number of arms in a round is limited."""
+    work: str = ""
+    """What it counts, in words, if it is a part of the work of a step: another count is another network."""
+    instances: Literal["largest", "sum", "none"] = "largest"
+    """What several instances of a case have: the largest value, because users wait for the last of them, the sum of
+    all, or no value."""
+
+    def of_instances(self, values: Sequence[float]) -> float | None:
+        """Return the value of a launch from those of its instances, or None if it has none."""
+        if self.instances == "none":
+            return None
+        return sum(values) if self.instances == "sum" else max(values)
+
     @property
     def relative_to(self) -> str:
         """The metric whose multiples stored values count as, or an empty text."""
@@ -149,11 +180,11 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("step_time", "s", False),
+        Metric("step_time", "s", False, column=Column("step", always=True), drawn=True),
         Metric("mean_step", "s", False, gate=of_mean()),
-        Metric("throughput", "items/s", True),
+        Metric("throughput", "items/s", True, column=Column("items/s", always=True)),
         Metric("flop_rate", "FLOP/s", True),
-        Metric("of_roof", "fraction", True),
+        Metric("of_roof", "fraction", True, column=Column("roof", "{:.0%}")),
         Metric("p50", "s", False, gate=of_time()),
         Metric("p90", "s", False, gate=of_time()),
         Metric("p99", "s", False, gate=of_time()),
@@ -169,19 +200,26 @@ METRICS: dict[str, Metric] = {
         Metric("trace_time", "s", False, gate=of_time()),
         Metric("first_inference", "s", False, gate=of_time()),
         Metric("page_faults", "1", False),
-        Metric("step_flops", "FLOP", None),
-        Metric("parameters", "1", None),
+        Metric("step_flops", "FLOP", None, work="floating point operations"),
+        Metric("parameters", "1", None, work="parameters"),
         Metric("step_python_calls", "1", False, gate=of_count()),
         Metric("step_operators", "1", False, gate=of_count()),
         Metric("step_kernels", "1", False, gate=of_count()),
         Metric("step_allocations", "1", False, gate=of_count()),
         Metric("graph_nodes", "1", False, gate=of_count()),
         Metric("generated_code", "bytes", False, gate=of_count()),
-        Metric("peak_memory", "bytes", False, gate=of_resident_peak(), fresh=True),
-        Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
+        Metric(
+            *("peak_memory", "bytes", False),
+            gate=of_resident_peak(),
+            fresh=True,
+            drawn=True,
+            occupied=True,
+            instances="sum",
+        ),
+        Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True, instances="none"),
         Metric("step_memory", "bytes", False, gate=of_count(usual=True, captured=2**12)),
         Metric("library_memory", "bytes", False),
-        Metric("reserved_memory", "bytes", False, gate=of_memory()),
+        Metric("reserved_memory", "bytes", False, gate=of_memory(), occupied=True),
         Metric("device_time", "s", False),
         Metric("input_time", "s", False),
         Metric("frequency", "Hz", None),
@@ -202,8 +240,9 @@ def accuracies() -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.accuracy is not None)
 
 
-WORK = {"step_flops": "flops", "parameters": "parameters"}
-"""The metrics that are the work of a step, with their names in the fingerprint's count of it."""
+def parts_of_work() -> dict[str, str]:
+    """Return the metrics that are the work of a step, each with its words."""
+    return {name: metric.work for name, metric in METRICS.items() if metric.work}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def timed(step: Callable[[], Any], synchronise: Callable[[], None], steps: int =
     return perf_counter() - begin
 
 
-def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float = WARM_SECONDS) -> dict[str, float]:
+def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float = WARM_SECONDS) -> dict[str, Any]:
     """Step until the last few steps agree with those before them, and choose the block for samples.
 
     `limit` is in seconds; few long steps may take twice as long.
@@ -52,7 +52,7 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float
     threads.warmed(since, took)
     return {
         "first_step": times[0],
-        "warm_time": took,
+        "metrics": {"warm_time": took},
         "steps": len(times),
         "steady": float(steady),
         "step": last,

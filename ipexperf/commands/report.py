@@ -13,7 +13,7 @@ from ipexperf.history.rounds import Paired
 from ipexperf.outcomes import has_numbers
 from ipexperf.report.markdown import CaseRow
 from ipexperf.report.units import plural
-from ipexperf.result import PRIMARY
+from ipexperf.result import PRIMARY, THROUGHPUT
 
 
 def add_report(subparsers: console.Subparsers) -> None:
@@ -84,7 +84,7 @@ def _row(recorded: Recorded, paired: Paired | None) -> CaseRow:
     from ipexperf.report.markdown import CaseRow
 
     numbers = recorded.medians
-    step, speed = numbers.get(PRIMARY), numbers.get("throughput")
+    step, speed = numbers.get(PRIMARY), numbers.get(THROUGHPUT)
     return CaseRow(recorded.case, step, speed, recorded.outcome, recorded.verdict, _factor(recorded, paired))
 
 

@@ -13,7 +13,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
 from ipexperf.judge.stalls import undisturbed
-from ipexperf.result import MEAN, PRIMARY
+from ipexperf.result import MEAN, PRIMARY, THROUGHPUT
 from ipexperf.steps import Step
 
 NOTE = "measured apart: the arms of its round were not alive together"
@@ -55,7 +55,7 @@ def _joined(parts: Sequence[Side]) -> Side:
     metrics = dict(last.launch.metrics)
     if len(parts) > 1 and metrics.get(MEAN):
         mean = statistics.fmean(undisturbed(samples))
-        metrics["throughput"] = metrics.get("throughput", 0.0) * metrics[MEAN] / mean
+        metrics[THROUGHPUT] = metrics.get(THROUGHPUT, 0.0) * metrics[MEAN] / mean
         metrics |= {PRIMARY: statistics.median(sample.wall for sample in samples), MEAN: mean}
     notes = (*last.launch.notes, NOTE)
     launch = replace(last.launch, samples=samples, metrics=metrics, contended=contended, notes=notes)

@@ -24,7 +24,7 @@ from ipexperf.judge import rounds as judge
 from ipexperf.judge.environment import differences, hardware_changes
 from ipexperf.plan.groups import reference
 from ipexperf.report import units
-from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, SeatRecord
+from ipexperf.result import METRICS, Check, Launch, Measurement, Role, RoundRecord, SeatRecord
 from ipexperf.steps import Step
 
 RETRIES = 1
@@ -65,7 +65,7 @@ class OpenCase:
     @property
     def peak(self) -> float:
         """Peak memory of one process in bytes, on a card with the allocator's reserve. 0 if not known yet."""
-        names = ("peak_memory", "reserved_memory")
+        names = [name for name, metric in METRICS.items() if metric.occupied]
         return max((launch.metrics.get(name, 0.0) for launch in self.launches for name in names), default=0.0)
 
     @property

@@ -17,9 +17,8 @@ from ipexperf.conduct import instances
 from ipexperf.conduct.instances import Window
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
-    TIMES,
-    figures,
     how_it_ended,
+    of_samples,
     record,
     to_samples,
     with_accuracy,
@@ -28,10 +27,11 @@ from ipexperf.conduct.launch import (
     with_wait_note,
     without_fresh_metrics,
 )
+from ipexperf.conduct.protocol import joined
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge import stalls
-from ipexperf.result import METRICS, Launch, Sample
+from ipexperf.result import METRICS, THROUGHPUT, Launch, Sample
 
 PROBE_STEPS = 24
 """Single steps to take when probing how long an arm's first steps are slower than the later ones."""
@@ -112,8 +112,8 @@ class Stepper:
         self.shape = TurnShape(1, 1)
         self._stack = stack
         self._worker: Worker | None = None
-        self._rehearsals: list[dict[str, Any]] = []
-        """What the workers reported that only built."""
+        self._rehearsals: list[dict[str, float]] = []
+        """The metrics of the workers that only built."""
         self._probes: list[list[float]] = []
         self._extra = stalls.extra_steps(arm.index)
         self._where: dict[str, int] = {}
@@ -158,19 +158,22 @@ class Stepper:
         """Time one more build in a worker of its own, if the arm asks for it."""
         if (conditions := self.arm.builds) is not None:
             with conditions.worker() as worker:
-                self._rehearsals.append(worker.prepare(self.arm.case.to_json(), asdict(conditions.settings)))
+                reply = worker.prepare(self.arm.case.to_json(), asdict(conditions.settings))
+            self._rehearsals.append(reply["metrics"])
 
     def prepare(self) -> None:
         """Have it build what it steps, and wait for it."""
-        self.reply.update(self.worker.ask("prepare"))
-        for name, quickest in QUICKEST.items():
-            if times := [reply[name] for reply in self._rehearsals if name in reply]:
-                self.reply[quickest] = min(times)
+        quickest = {
+            metric: min(times)
+            for name, metric in QUICKEST.items()
+            if (times := [metrics[name] for metrics in self._rehearsals if name in metrics])
+        }
+        self.reply = joined(self.reply, self.worker.ask("prepare"), {"metrics": quickest})
         self.environment = self.worker.ask("environment")
 
     def warm(self) -> None:
         """Step until the step time is steady."""
-        self.reply.update({"block": 1} if self.cold else self.worker.ask("warm"))
+        self.reply = joined(self.reply, {"block": 1} if self.cold else self.worker.ask("warm"))
 
     def probe(self) -> None:
         """Time single steps after another arm's turn, to see how many of them are slower."""
@@ -208,7 +211,7 @@ class Stepper:
     def launch(self, counted: CountedTurns) -> Launch:
         """The launch record, with its proof."""
         samples = [sample for turn in counted.turns for sample in turn.samples]
-        reply = {**self.reply, **self.worker.ask("memory"), "block": self.shape.block}
+        reply = joined(self.reply, self.worker.ask("usage"), {"block": self.shape.block})
         if self.environment:
             self.environment = {**self.environment, **self.worker.ask("source")}
         shares = {**counted.shares, "turn_warm": float(self.shape.warm)}
@@ -247,9 +250,8 @@ class Answerers:
         self.environment: dict[str, Any] = {}
         self.workers: list[Worker] = []
         self._stack = stack
-        self._begun: list[dict[str, Any]] = []
-        self._prepared: list[dict[str, Any]] = []
-        self._warmed: list[dict[str, Any]] = []
+        self._answers: list[dict[str, Any]] = []
+        """The replies of each to `begin`, `prepare` and `warm`."""
 
     def start(self) -> None:
         for instance in self.arm.conditions.instances:
@@ -258,19 +260,19 @@ class Answerers:
             worker.send("begin", case=self.arm.case.to_json(), settings=asdict(instance.settings))
 
     def started(self) -> None:
-        self._begun = self._replies(self.arm.conditions.timeout)
+        self._answers = self._replies(self.arm.conditions.timeout)
 
     def rehearse(self) -> None:
         """Nothing: their start is that of several processes at once."""
 
     def prepare(self) -> None:
-        self._prepared = self._ask("prepare")
+        self._join("prepare")
         environments = self._ask("environment")
         placements = [environment["placement"] for environment in environments]
         self.environment = {**environments[0], "placement": placements}
 
     def warm(self) -> None:
-        self._warmed = self._ask("warm")
+        self._join("warm")
 
     def probe(self) -> None:
         """Nothing: the first requests of a window count, because users wait for those too."""
@@ -291,7 +293,7 @@ class Answerers:
         """The launch record of these windows, with the proof of every instance."""
         conditions = self.arm.conditions
         windows: list[Window] = [turn.reply for turn in counted.turns]
-        memory = sum(reply["peak_memory"] for reply in self._ask("memory"))
+        self._join("usage")
         self.environment = {**self.environment, **self.workers[0].ask("source")}
         proofs = self._ask("proof")
         replies = self._ask("metrics")
@@ -300,28 +302,25 @@ class Answerers:
         samples = [sample for window in windows for sample in window.samples()]
         late = max(window.late for window in windows)
         behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
-        # Users wait until the last of them is ready.
-        last = {
-            name: max(reply[name] for reply in reports)
-            for reports in (self._begun, self._prepared, self._warmed)
-            for name in TIMES
-            if name in reports[0]
+        items = self._answers[0]["items"]
+        metrics = {
+            **of_samples(samples, items),
+            THROUGHPUT: items * len(samples) / sum(window.wall for window in windows),
+            **instances.merged_metrics(self._answers),
+            **instances.merged_metrics(replies),
         }
-        items = self._prepared[0]["items"]
-        metrics = figures(samples, {**last, "items": items, "peak_memory": memory})
-        metrics["throughput"] = items * len(samples) / sum(window.wall for window in windows)
         gate = {
             **counted.shares,
             "late": late,
-            "steady": min(reply["steady"] for reply in self._warmed),
-            "first_step": max(reply["first_step"] for reply in self._warmed),
+            "steady": min(reply["steady"] for reply in self._answers),
+            "first_step": max(reply["first_step"] for reply in self._answers),
         }
         notes = (*instances.requests_noted(len(samples)), *counted.notes, *instances.merged_notes(replies))
         launch = Launch(
             self.arm.index,
             "ok",
             samples=tuple(instances.thinned(samples)),
-            metrics={**metrics, **{name: max(x["metrics"][name] for x in replies) for name in replies[0]["metrics"]}},
+            metrics=metrics,
             proof=(
                 *instances.merged_checks([reply["checks"] for reply in proofs]),
                 instances.check_cores(proofs, conditions),
@@ -340,6 +339,10 @@ class Answerers:
 
     def dismiss(self) -> None:
         _end(self.workers)
+
+    def _join(self, do: str) -> None:
+        """Ask each of them, and keep what it answers beside its earlier replies."""
+        self._answers = [joined(*both) for both in zip(self._answers, self._ask(do), strict=True)]
 
     def _ask(self, do: str) -> list[dict[str, Any]]:
         for worker in self.workers:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.launch import P99_SAMPLES
-from ipexperf.result import KEPT, Check, Sample
+from ipexperf.result import KEPT, METRICS, Check, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,16 @@ class Window:
             for reply in self.replies
             for latency in reply["latencies"]
         ]
+
+
+def merged_metrics(replies: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The metrics of all instances together."""
+    merged = {
+        name: METRICS[name].of_instances([reply["metrics"][name] for reply in replies])
+        for name in replies[0]["metrics"]
+        if name in METRICS
+    }
+    return {name: value for name, value in merged.items() if value is not None}
 
 
 def merged_notes(replies: Sequence[dict[str, Any]]) -> list[str]:

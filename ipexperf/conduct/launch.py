@@ -14,7 +14,7 @@ from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge.stalls import undisturbed
 from ipexperf.redaction import redacted
-from ipexperf.result import MEAN, METRICS, Check, Launch, LaunchOutcome, Sample
+from ipexperf.result import MEAN, METRICS, THROUGHPUT, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
@@ -22,13 +22,6 @@ P99_SAMPLES = 662
 an upper bound of it with 99 % confidence. MLPerf's load generator asks for the same number."""
 IDLE = 0.5
 """A step mostly waits if its process used and wanted less than this share of one core."""
-TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
-"""Times before the samples that a worker reports. Not every mode has all of them."""
-OPTIONAL = (
-    *("page_faults", "held_memory"),
-    *(metric.repeated for metric in METRICS.values() if metric.repeated),
-)
-"""Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
 
 
 def to_samples(raw: list[list[float]]) -> list[Sample]:
@@ -41,18 +34,16 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def figures(samples: list[Sample], reply: Mapping[str, Any]) -> dict[str, float]:
-    """A launch's numbers, one for each metric."""
+def of_samples(samples: list[Sample], items: int, block: int = 1) -> dict[str, float]:
+    """The metrics that are made of a launch's samples."""
     walls = [sample.wall for sample in samples]
     mean = statistics.fmean(undisturbed(samples))
     return {
         "step_time": statistics.median(walls),
         MEAN: mean,
-        "throughput": reply["items"] / mean,
-        **percentiles(walls, reply.get("block", 1)),
+        THROUGHPUT: items / mean,
+        **percentiles(walls, block),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
-        **{name: reply[name] for name in (*TIMES, *OPTIONAL) if name in reply},
-        "peak_memory": float(reply["peak_memory"]),
     }
 
 
@@ -100,13 +91,13 @@ def how_it_ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, 
 def record(
     index: int, samples: list[Sample], reply: Mapping[str, Any], shares: Mapping[str, float], worker: Worker
 ) -> Launch:
-    """The launch with the numbers of its samples, of its worker's reply, and of the machine meanwhile."""
+    """The launch with the metrics of its samples and of its worker's replies, and what the machine did meanwhile."""
     return Launch(
         index,
         "ok",
         samples=tuple(samples),
         block=reply["block"],
-        metrics=figures(samples, reply),
+        metrics={**of_samples(samples, reply["items"], reply["block"]), **reply["metrics"]},
         gate={**shares, **{name: reply[name] for name in ("steady", "first_step") if name in reply}},
         log=worker.log(),
     )
@@ -121,14 +112,14 @@ def with_proof(worker: Worker, launch: Launch, *, labelled: bool = True) -> Laun
     if labelled and not any(check.name == "dtype" for check in proof):
         proof = (*proof, Check("dtype", ok=False, found="not proven", expected="a check of it by the mode"))
     more = worker.ask("metrics")
-    fingerprint = worker.ask("fingerprint")["fingerprint"]
+    seen = worker.ask("fingerprint")
     return replace(
         launch,
-        metrics={**launch.metrics, **more["metrics"], **_of_a_step(fingerprint)},
+        metrics={**launch.metrics, **more["metrics"], **seen["metrics"]},
         proof=proof,
         notes=(*launch.notes, *map(redacted, more["notes"])),
         emulated=more["emulated"],
-        fingerprint=fingerprint,
+        fingerprint=seen["fingerprint"],
         log=worker.log(),
     )
 
@@ -137,22 +128,6 @@ def _checks(reply: Mapping[str, Any]) -> tuple[Check, ...]:
     """The checks of a reply, whose texts may be the user's own."""
     checks = (Check(**check) for check in reply["checks"])
     return tuple(replace(one, found=redacted(one.found), expected=redacted(one.expected)) for one in checks)
-
-
-def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
-    """Metrics of the captured step: its work, counts, and the peak of torch's allocators."""
-    beside = (fingerprint or {}).get("beside") or {}
-    memory, counts, python, work = (beside.get(name) or {} for name in ("memory", "counts", "python", "work"))
-    values = {
-        "step_flops": work.get("flops"),
-        "parameters": work.get("parameters"),
-        "step_memory": memory.get("peak"),
-        "step_allocations": memory.get("allocations"),
-        "step_operators": counts.get("operators"),
-        "step_kernels": counts.get("kernels"),
-        "step_python_calls": python.get("calls"),
-    }
-    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def without_fresh_metrics(launch: Launch) -> Launch:

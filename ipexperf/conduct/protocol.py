@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 GREETING = "greeting"
@@ -30,6 +31,12 @@ def parse(line: bytes, request: str) -> dict[str, Any]:
     if request == "sample" and reply.get("ok") and not _timed(reply.get("samples")):
         raise MalformedError(f"{_shown(line)} has wrong samples")
     return reply
+
+
+def joined(*replies: Mapping[str, Any]) -> dict[str, Any]:
+    """Several replies of a worker as one, with the metrics of all."""
+    metrics = {name: value for reply in replies for name, value in reply.get("metrics", {}).items()}
+    return {name: value for reply in replies for name, value in reply.items()} | {"metrics": metrics}
 
 
 def _timed(samples: Any) -> bool:

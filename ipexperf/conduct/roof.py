@@ -16,7 +16,7 @@ from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.placement import SET_BY_LAUNCHERS
 from ipexperf.errors import WorkerError
-from ipexperf.result import Launch
+from ipexperf.result import THROUGHPUT, Launch
 
 AGAIN = "the machine's peak rates are measured again"
 
@@ -65,7 +65,7 @@ class Roofs:
 
 def with_share(launch: Launch, work: Mapping[str, Any], roof: float | None) -> Launch:
     """Add to a launch its operations per second and their share of the roof, if there is one."""
-    rate = work["flops"] * launch.metrics["throughput"] / work["items"]
+    rate = work["step_flops"] * launch.metrics[THROUGHPUT] / work["items"]
     share = {} if roof is None else {"of_roof": rate / roof}
     return replace(launch, metrics={**launch.metrics, "flop_rate": rate, **share})
 
@@ -73,7 +73,7 @@ def with_share(launch: Launch, work: Mapping[str, Any], roof: float | None) -> L
 def counted_work(launches: Sequence[Launch]) -> Mapping[str, Any] | None:
     """The work of an item, counted in the untouched network by any of a case's launches. None if none counted it."""
     counts = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
-    return next((count for count in counts if count and count["flops"]), None)
+    return next((count for count in counts if count and count["step_flops"]), None)
 
 
 def address(device: str, conditions: Conditions, environment: Mapping[str, Any]) -> str:

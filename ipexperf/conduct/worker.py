@@ -140,7 +140,7 @@ class Worker:
 
     def prepare(self, case: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
         """Have it import what a case needs and build the case, both given as JSON. Return all that it reports."""
-        return {**self.ask("begin", case=case, settings=settings), **self.ask("prepare")}
+        return protocol.joined(self.ask("begin", case=case, settings=settings), self.ask("prepare"))
 
     def send(self, do: str, **request: Any) -> None:
         """Send a request without waiting for its reply."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ipexperf.dashboard.story import MEMORY, CaseStory
+from ipexperf.dashboard.story import CaseStory, drawn
 from ipexperf.history.board import Line, Spot
 from ipexperf.history.records import Recorded
 from ipexperf.outcomes import place
@@ -47,20 +47,19 @@ def own_command(meta: Mapping[str, Any]) -> str:
 
 
 def trends(line: Line) -> dict[str, dict[str, Any]]:
-    """Return the step time with its launches, the memory and the accuracy through time, in columns."""
+    """Return the step time with its launches, the other drawn metrics and the accuracy through time, in columns."""
     right = next(
         (name for name in accuracies() if any(spot.median is not None for spot in line.spots.get(name, ()))), ""
     )
     spots = line.spots[PRIMARY]
-    tables = {PRIMARY: columns(spots)}
+    names = [name for name in (*drawn(), right) if line.spots.get(name)]
+    tables = {name: {"unit": METRICS[name].unit, **columns(line.spots[name])} for name in names}
     if any(spot.n > 1 for spot in spots):
         ends = {"lo": [short(spot.lo) for spot in spots], "hi": [short(spot.hi) for spot in spots]}
         tables[PRIMARY] |= {**ends, "n": once([spot.n for spot in spots])}
-    for name in (MEMORY, right):
-        if line.spots.get(name):
-            tables[name] = columns(line.spots[name])
-            if tables[name]["run"] == tables[PRIMARY]["run"]:
-                del tables[name]["run"]  # the same runs, stored once
+    for name in names:
+        if name != PRIMARY and tables[name]["run"] == tables[PRIMARY]["run"]:
+            del tables[name]["run"]  # the same runs, stored once
     return tables
 
 

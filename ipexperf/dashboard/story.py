@@ -20,10 +20,8 @@ from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.history.rounds import Paired
 from ipexperf.judge.environment import RAN
 from ipexperf.report.speeds import to_beat
-from ipexperf.result import PRIMARY, accuracies
+from ipexperf.result import METRICS, PRIMARY, THROUGHPUT, accuracies
 
-MEMORY = "peak_memory"
-"""The metric of memory that is shown through time."""
 NEAR = 4
 """An environment is looked for among so many of the newest before it. One that came back later counts as another."""
 LONGEST = 60
@@ -107,9 +105,14 @@ class Story:
         return numbers
 
 
+def drawn() -> list[str]:
+    """Return the metrics that are drawn through time beside the accuracy, that of speed first."""
+    return [name for name, metric in METRICS.items() if metric.drawn]
+
+
 def gather(history: History, limit: int) -> Story:
     """Read the newest runs. Changes are found in the whole history."""
-    board = history.board((PRIMARY, MEMORY, *accuracies()), limit)
+    board = history.board((*drawn(), *accuracies()), limit)
     lines = sorted(board.lines, key=lambda line: (line.case.id, line.case.batch, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
     paired = history.paired(newest for line in lines if (newest := _of(recorded, board, line, 1)) is not None)
@@ -188,9 +191,9 @@ def _factors(
     A function has no reference.
     """
     speeds = {
-        (run, machine, measurement.case): statistics.geometric_mean(measurement.values["throughput"])
+        (run, machine, measurement.case): statistics.geometric_mean(measurement.values[THROUGHPUT])
         for (run, machine, _), measurement in recorded.items()
-        if not measurement.unsound("throughput")
+        if not measurement.unsound(THROUGHPUT)
     }
     return {
         (run, machine, case.uid): _factor(speed / base, paired.get((run, machine)), to_beat(case), case)

@@ -21,7 +21,7 @@ from ipexperf.errors import BaselineError, UsageError
 from ipexperf.judge import answers
 from ipexperf.judge.environment import PACKAGES
 from ipexperf.judge.spread import centre
-from ipexperf.result import METRICS, PRIMARY, WORK
+from ipexperf.result import METRICS, PRIMARY, parts_of_work
 
 FORMAT = 1
 DIGITS = 6
@@ -77,7 +77,7 @@ class CaseBaseline:
     def work(self) -> dict[str, float]:
         """What is known of the work of a step in the newest session."""
         newest = max(self.sessions, key=lambda session: session.started_at).metrics
-        return {name: newest[name] for name in WORK if name in newest}
+        return {name: newest[name] for name in parts_of_work() if name in newest}
 
     def expired(self, now: str) -> bool:
         """Whether the baseline has expired. It is still used, with a warning."""

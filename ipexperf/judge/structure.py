@@ -13,7 +13,7 @@ from typing import Any
 from ipexperf.judge import sections
 from ipexperf.judge.sections import Section, StructureChange
 from ipexperf.outcomes import StructureGate
-from ipexperf.result import WORK, Structure, Verdict
+from ipexperf.result import Structure, Verdict, parts_of_work
 
 Fingerprint = Mapping[str, Any]
 WORDS = {
@@ -27,7 +27,6 @@ WORDS = {
     "flops": sections.flops,
 }
 """The functions that compare each section. Differences that account for the same time are reported in this order."""
-WORDS_OF_WORK = {"step_flops": "floating point operations", "parameters": "parameters"}
 SAME = 1e-5
 """Counts that differ by no larger share are the same: baselines are kept with six digits."""
 OTHER_VALUES = 0.01
@@ -108,7 +107,7 @@ def judge(
     """Compare a case's launches with the accepted digest. `before` looks up the fingerprint of that digest.
 
     Only a changed structure can fail the test: with `loss` if it can only cost time, with `fail` always. An unstable
-    or unknown one fails only by more work than what is `known` of the baseline's: `WORK`.
+    or unknown one fails only by more work than what is `known` of the baseline's.
     """
     compared, old = _judged(launches, baseline, before, gate)
     first = next((launch for launch in launches if launch), None)
@@ -166,21 +165,22 @@ def _changed(old: Fingerprint, new: Fingerprint, reason: str, gate: StructureGat
 
 
 def work_of(fingerprint: Fingerprint | None) -> dict[str, Any]:
-    """What is known of the work of a step by its fingerprint: WORK, and the content of its batch."""
+    """What is known of the work of a step by its fingerprint: its counts, and the content of its batch."""
     if fingerprint is None:
         return {}
     beside = fingerprint.get("beside", {})
-    found = {name: beside.get("work", {}).get(key) for name, key in WORK.items()} | {"batch": beside.get("batch")}
-    return {name: value for name, value in found.items() if value is not None}
+    known = {**beside.get("work", {}), "batch": beside.get("batch")}
+    return {name: known[name] for name in (*parts_of_work(), "batch") if known.get(name) is not None}
 
 
 def _with_work(
     structure: Structure, before: Mapping[str, Any], after: Mapping[str, Any], gate: StructureGate
 ) -> Structure:
     """The structure, with how the work of a step is another. More operations fail unless the gate only warns."""
-    sides = {name: (before[name], after[name]) for name in WORDS_OF_WORK if name in before and name in after}
+    words = parts_of_work()
+    sides = {name: (before[name], after[name]) for name in words if name in before and name in after}
     changes = {name: b / a - 1 for name, (a, b) in sides.items() if a and abs(b / a - 1) > SAME}
-    texts = [f"{_percent(change)} {WORDS_OF_WORK[name]}" for name, change in changes.items()]
+    texts = [f"{_percent(change)} {words[name]}" for name, change in changes.items()]
     texts += _other_batch(before.get("batch"), after.get("batch"))
     more = changes.get("step_flops", 0.0) > 0
     return replace(structure, work=", ".join(texts), fails=structure.fails or (more and gate != "warn"))

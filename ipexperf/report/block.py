@@ -16,6 +16,7 @@ from ipexperf.report.units import digits, percent, plural, seconds
 from ipexperf.result import (
     METRICS,
     PRIMARY,
+    THROUGHPUT,
     BaselineEvidence,
     Evidence,
     Launch,
@@ -149,8 +150,8 @@ def _measured(measurement: Measurement, new: float) -> str:
     step = "call" if measurement.case.is_call else "step"
     text = f"{seconds(new)} a {step}, median of {plural(len(values), 'launch', 'launches')}"
     text += f" ({', '.join(seconds(value) for value in values)})" if len(values) > 1 else ""
-    throughput = None if measurement.case.is_call else measurement.median("throughput")
-    text += f"; {digits(throughput)} {METRICS['throughput'].unit}" if throughput is not None else ""
+    throughput = None if measurement.case.is_call else measurement.median(THROUGHPUT)
+    text += f"; {digits(throughput)} {METRICS[THROUGHPUT].unit}" if throughput is not None else ""
     return text
 
 

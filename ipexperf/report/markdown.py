@@ -14,7 +14,7 @@ from ipexperf.report.moved import changed, of_time
 from ipexperf.report.speeds import FACTOR, Speeds
 from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
-from ipexperf.result import PRIMARY, Verdict
+from ipexperf.result import PRIMARY, THROUGHPUT, Verdict
 
 OF_NETWORKS = ("batch", "step", "items/s", FACTOR)
 OF_FUNCTIONS = ("call",)
@@ -39,7 +39,7 @@ def rows(judged: Iterable[Judged], speeds: Speeds) -> list[CaseRow]:
     lines = []
     for measurement, verdict in judged:
         case = measurement.case
-        step, speed = (None if measurement.failure else measurement.median(name) for name in (PRIMARY, "throughput"))
+        step, speed = (None if measurement.failure else measurement.median(name) for name in (PRIMARY, THROUGHPUT))
         factor = factors[case].cell if case in factors else ""
         lines.append(CaseRow(case, step, speed, verdict.outcome, verdict, factor))
     return lines

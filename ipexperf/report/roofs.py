@@ -1,4 +1,4 @@
-"""The share of the roof as text: a cell of the table, and a line per case."""
+"""The share of the roof as text: what the column of the table means, and a line per case."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from ipexperf.report.units import scaled
 from ipexperf.result import Measurement
-
-
-def short(measurement: Measurement) -> str:
-    """The share of the roof, or a dash."""
-    share = measurement.median("of_roof")
-    return "-" if share is None else f"{share:.0%}"
 
 
 def meaning(measurements: Iterable[Measurement]) -> str:

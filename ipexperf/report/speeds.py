@@ -15,9 +15,8 @@ from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.rounds import Pools
 from ipexperf.plan.groups import STOCK, groups, plain_mode
 from ipexperf.report.units import digits
-from ipexperf.result import PRIMARY, Measurement, RoundRecord, Verdict
+from ipexperf.result import PRIMARY, THROUGHPUT, Measurement, RoundRecord, Verdict
 
-THROUGHPUT = "throughput"
 APART = "*"
 """Marks a ratio of launches that did not take turns."""
 FACTOR, OVER_FIRST = "x fp32", "x first"

@@ -17,21 +17,13 @@ from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, list
 from ipexperf.report.moved import changed, of_time
 from ipexperf.report.speeds import FACTOR, FACTORS
 from ipexperf.report.summary import Judged, Summary
-from ipexperf.report.units import digits, plural, seconds
+from ipexperf.report.units import amount, digits, plural
 from ipexperf.report.words import labels
-from ipexperf.result import METRICS, PRIMARY, Measurement, RoundRecord, Structure
-
-Forms = tuple[tuple[str, tuple[str, ...]], ...]
+from ipexperf.result import METRICS, PRIMARY, Column, Measurement, Metric, RoundRecord, Structure
 
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
-ROOF = "roof"
-HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", FACTOR, VS_BASELINE, "verdict")
-OPTIONAL = (ROOF, VS_BASELINE, OTHER_ARM)
-"""Columns that are left out if they are empty."""
-WIDE: Forms = (("cell", ()), ("brief", ()), ("value", ()))
-NARROW: Forms = (("cell", ()), ("value", ()), ("value", ("batch",)), ("value", ("batch", ROOF)))
-"""How a table may look, the best first: the form of its ratios, and the columns that it does without."""
+OF_ROOF = "of_roof"
 LEFT = ("case", "accuracy", *FACTORS, VS_BASELINE, OTHER_ARM, "verdict")
 """Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
@@ -46,6 +38,19 @@ class Below:
 
     name: str
     entry: str
+
+
+def _columns() -> list[tuple[Metric, Column]]:
+    """The metrics with a column of their own."""
+    return [(metric, metric.column) for metric in METRICS.values() if metric.column is not None]
+
+
+def _forms(*, narrow: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """How a table may look, the best first: the form of its ratios, and the columns that it does without."""
+    if not narrow:
+        return [("cell", ()), ("brief", ()), ("value", ())]
+    spare = [column.title for _, column in _columns() if not column.always]
+    return [("cell", ()), ("value", ()), ("value", ("batch",)), ("value", ("batch", *spare))]
 
 
 Row = tuple[str, ...] | Below | str
@@ -102,7 +107,7 @@ def _cases(summary: Summary) -> list[str]:
     """The table by group, and what its columns mean."""
     name, factors = summary.speeds.column()
     narrow = Page.width < WIDEST
-    for form, without in NARROW if narrow else WIDE:
+    for form, without in _forms(narrow=narrow):
         cells = {case: getattr(factor, form) for case, factor in factors.items()}
         header, rows = _rows(summary, name, cells, without)
         widths = _widths(header, rows)
@@ -114,8 +119,8 @@ def _cases(summary: Summary) -> list[str]:
         lines += labelled(name, f"{FACTORS[name]}{brief}")
     if any(isinstance(row, Below) for row in rows):
         lines += labelled("A/A twin", "the case above, measured a second time in the same rounds: 1 is right")
-    if ROOF in header:
-        lines += labelled(ROOF, roofs.meaning(one.measurement for one in summary.networks.values()))
+    if (roof := METRICS[OF_ROOF].column) is not None and roof.title in header:
+        lines += labelled(roof.title, roofs.meaning(one.measurement for one in summary.networks.values()))
     return lines
 
 
@@ -140,19 +145,25 @@ def _row(one: Judged, factor: str) -> tuple[str, ...]:
     measurement, case = one.measurement, one.case
     if measurement.failure:
         # If any launch failed, the case has no number, even if other launches ended well.
-        return (case.id, str(case.batch), *"------", one.verdict.outcome)
-    step, speed = measurement.median(PRIMARY), measurement.median("throughput")
+        return (case.id, str(case.batch), *("-" for _ in _columns()), *"---", one.verdict.outcome)
     return (
         case.id,
         str(case.batch),
-        "-" if step is None else seconds(step),
-        "-" if speed is None else digits(speed),
-        roofs.short(measurement),
+        *(_value(measurement, metric, column) for metric, column in _columns()),
         _accuracy(measurement),
         factor,
         of_time(one.verdict),
         one.verdict.outcome,
     )
+
+
+def _value(measurement: Measurement, metric: Metric, column: Column) -> str:
+    value = measurement.median(metric.name)
+    if value is None:
+        return "-"
+    if column.form:
+        return column.form.format(value)
+    return digits(value) if column.title == metric.unit else amount(value, metric.unit)
 
 
 def _accuracy(measurement: Measurement) -> str:
@@ -167,7 +178,9 @@ def _header(cases: Iterable[Case], ratios_name: str) -> tuple[str, ...]:
     """The names of the columns. Cases measured in pairs have no baseline."""
     pairs = any(AGAINST in dict(case.knobs) for case in cases)
     otherwise = {FACTOR: ratios_name, **({VS_BASELINE: OTHER_ARM} if pairs else {})}
-    return tuple(otherwise.get(name, name) for name in HEADER)
+    measured = (column.title for _, column in _columns())
+    names = ("case", "batch", *measured, "accuracy", FACTOR, VS_BASELINE, "verdict")
+    return tuple(otherwise.get(name, name) for name in names)
 
 
 def _without_empty_columns(
@@ -175,7 +188,8 @@ def _without_empty_columns(
 ) -> tuple[tuple[str, ...], list[Row]]:
     """Remove empty columns, and those that the table does without."""
     cells = [row for row in rows if isinstance(row, tuple)]
-    filled = [name not in OPTIONAL or any(row[at] != "-" for row in cells) for at, name in enumerate(header)]
+    optional = {VS_BASELINE, OTHER_ARM, *(column.title for _, column in _columns() if not column.always)}
+    filled = [name not in optional or any(row[at] != "-" for row in cells) for at, name in enumerate(header)]
     columns = [at for at, name in enumerate(header) if filled[at] and name not in without]
     visible: list[Row] = [tuple(row[at] for at in columns) if isinstance(row, tuple) else row for row in rows]
     return tuple(header[at] for at in columns), visible

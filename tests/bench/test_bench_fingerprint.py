@@ -191,5 +191,5 @@ def test_each_mode_tells_what_it_has(mode: str, sections: set[str] | None) -> No
     assert set(found["structure"]) == sections
     assert found["missing"] == {}
     assert found["digest"]
-    assert found["structure"]["flops"] == found["beside"]["work"]["flops"] > 0
+    assert found["structure"]["flops"] == found["beside"]["work"]["step_flops"] > 0
     assert found["beside"]["work"]["items"] == session.items(session.bench.case.batch)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -38,13 +39,13 @@ def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
 
 step()
-faults = heap.Faults()
-with faults.watch({STEPS}):
+used = heap.StepUsage()
+with used.watch({STEPS}):
     for _ in range({STEPS}):
         step()
 held = resident()
 heap.trim()
-print(json.dumps({{"faults": faults.per_step, "note": faults.note, "given_back": held - resident()}}))
+print(json.dumps({{"faults": used.metrics["page_faults"], "note": used.note, "given_back": held - resident()}}))
 """
 
 
@@ -88,10 +89,11 @@ def test_whoever_chooses_for_the_heap_has_the_choice_whole(
 
 def test_few_faults_or_cheap_ones_are_no_news() -> None:
     """The note is for faults that are many and take the time."""
-    assert heap.Faults().note == ""
-    assert heap.Faults(steps=10, faults=100, kernel=5, cpu=10).note == ""
-    assert heap.Faults(steps=10, faults=100_000, kernel=0.5, cpu=10).note == ""
-    assert heap.Faults(steps=10, faults=100_000, kernel=5, cpu=10).note.startswith("10,000 page faults per step: the")
+    few, many = Counter(page_faults=100), Counter(page_faults=100_000)
+    assert heap.StepUsage().note == ""
+    assert heap.StepUsage(10, few, kernel=5, cpu=10).note == ""
+    assert heap.StepUsage(10, many, kernel=0.5, cpu=10).note == ""
+    assert heap.StepUsage(10, many, kernel=5, cpu=10).note.startswith("10,000 page faults per step: the")
 
 
 def grown(*sizes: float, steps: int = 10) -> str:

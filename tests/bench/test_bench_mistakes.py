@@ -66,7 +66,7 @@ def mynet():
     return None
 """
 CASE = Case("mynet", "mydevice", "fp32", "mymode", "mystack", 1, 1, 1, "mydata", ())
-ASKED = ("begin", "prepare", "warm", "sample", "memory", "proof", "metrics", "fingerprint", "accuracy")
+ASKED = ("begin", "prepare", "warm", "sample", "usage", "proof", "metrics", "fingerprint", "accuracy")
 
 
 def extension(folder: Path, old: str = "", new: str = "") -> Path:
@@ -169,11 +169,11 @@ def test_a_worker_measures_the_extension_without_a_mistake(tmp_path: Path) -> No
          "MySession.step does not take the arguments (self)"),
         ("def step(self): pass", "def step(self): raise ValueError('boom')", "warm",
          "ValueError: boom (mine.py, line 29, in MySession.step)"),
-        ("return 1000", "return '5'", "memory",
+        ("return 1000", "return '5'", "usage",
          "MyDevice.peak_memory (mine.py, line 12) returned '5', expected a whole number"),
-        ("return 1000", "return -1", "memory",
+        ("return 1000", "return -1", "usage",
          "MyDevice.peak_memory (mine.py, line 12) returned -1, expected at least 0"),
-        ("return 1000", "return float('nan')", "memory",
+        ("return 1000", "return float('nan')", "usage",
          "MyDevice.peak_memory (mine.py, line 12) returned nan, expected a whole number"),
         ('return [Check("dtype", True, "fp32", "fp32")]', 'return (Check("dtype", True, "fp32", "fp32"),)', "proof",
          "MySession.proof (mine.py, line 31) returned (Check(name='dtype', "),

@@ -32,7 +32,7 @@ def process(noise: random.Random, level: float, *, stalls_every: int, odd: float
         samples.append(Sample(wall, wall, 0.0))
         step += 1
     done = Launch(0, "ok", samples=tuple(samples), gate={"turns": TURNS})
-    done = replace(done, metrics=launch.figures(samples, {"items": 8, "peak_memory": 1}))
+    done = replace(done, metrics=launch.of_samples(samples, items=8))
     turns = tuple(sum(x.wall for x in samples[at : at + TURN]) / TURN for at in range(0, len(samples), TURN))
     return Side(A, done, {"software": {}}, (turns,))
 

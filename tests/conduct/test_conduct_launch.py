@@ -10,6 +10,7 @@ import pytest
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.cell import Settings
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
@@ -49,12 +50,11 @@ def test_a_step_that_mostly_waits_has_a_note(*, cpu: float, delay: float, accele
     assert found.notes == ((note,) if noted else ())
 
 
-def test_figures_are_in_base_units() -> None:
+def test_metrics_of_samples_are_in_base_units() -> None:
     """Step and CPU time are medians of the samples. Throughput is items over the mean, in which stalls count."""
     walls = (0.010, 0.020, 0.030, 0.020, 0.020, 0.020, 0.040)
     samples = [Sample(wall, 2 * wall, 0.0) for wall in walls]
-    found = launch.figures(samples, {"items": 8, "prepare_time": 1.5, "warm_time": 0.5, "peak_memory": 7})
-    assert found == pytest.approx(
+    assert launch.of_samples(samples, items=8) == pytest.approx(
         {
             "step_time": 0.020,
             "mean_step": 0.16 / 7,
@@ -62,9 +62,6 @@ def test_figures_are_in_base_units() -> None:
             "p50": 0.020,
             "p90": 0.040,
             "cpu_time": 0.040,
-            "prepare_time": 1.5,
-            "warm_time": 0.5,
-            "peak_memory": 7.0,
         }
     )
 
@@ -72,12 +69,12 @@ def test_figures_are_in_base_units() -> None:
 class FakeWorker:
     """A worker that proves nothing, and saw this fingerprint."""
 
-    def __init__(self, fingerprint: dict[str, Any] | None, accuracy: dict[str, Any] | None = None) -> None:
+    def __init__(self, seen: dict[str, Any] | None, accuracy: dict[str, Any] | None = None) -> None:
         self._replies = {
             "accuracy": accuracy or {},
             "proof": {"checks": []},
             "metrics": {"metrics": {"library_memory": 5.0}, "notes": [], "emulated": False},
-            "fingerprint": {"fingerprint": fingerprint},
+            "fingerprint": {"fingerprint": seen, "metrics": fingerprint.metrics(seen)},
         }
 
     def ask(self, do: str) -> dict[str, Any]:
@@ -119,9 +116,8 @@ def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:
     assert launch.with_proof(told, Launch(0, "ok")).metrics == {"library_memory": 5.0, "step_python_calls": 70.0}
 
 
-def figures(count: int, block: int = 1) -> dict[str, float]:
-    samples = [Sample(float(number), 0.0, 0.0) for number in range(1, count + 1)]
-    return launch.figures(samples, {"items": 1, "block": block, "peak_memory": 0})
+def figures(count: int) -> dict[str, float]:
+    return launch.of_samples([Sample(float(number), 0.0, 0.0) for number in range(1, count + 1)], items=1)
 
 
 def test_a_p99_needs_662_samples() -> None:

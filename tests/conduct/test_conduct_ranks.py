@@ -76,7 +76,7 @@ def test_two_ranks_train_as_one_process_and_the_death_of_one_fails_the_launch(go
         # Of both ranks, and without the libraries, which alone are more than 100 MiB in each.
         status = [Path(f"/proc/{pid}/status").read_text() for pid in ranks]
         whole = sum(int(text.split("VmHWM:")[1].split()[0]) * 1024 for text in status)
-        assert 2 * 2**20 < worker.ask("memory")["peak_memory"] < whole - 2 * 100 * 2**20
+        assert 2 * 2**20 < worker.ask("usage")["metrics"]["peak_memory"] < whole - 2 * 100 * 2**20
         proof = checks(worker.ask("proof"))
         assert {name for name, check in proof.items() if not check.ok} == set()
         assert {"ranks", "backend", "rank_cores", "own_batches", "weights_equal", "steps", "dtype"} <= set(proof)

@@ -22,7 +22,7 @@ ENVIRONMENT: dict[str, Any] = {
     "software": {"torch": "2.8.0"},
     "variables": {"OMP_WAIT_POLICY": "PASSIVE", "TORCHINDUCTOR_CACHE_DIR": "now"},
 }
-WORK = {"work": {"items": 8, "flops": 8e9}}
+WORK = {"work": {"items": 8, "step_flops": 8e9}}
 DONE = Launch(0, "ok", metrics={"throughput": 50.0}, fingerprint={"beside": WORK})
 
 
@@ -140,5 +140,5 @@ def test_any_launch_may_have_the_counted_work() -> None:
     old = Launch(0, "ok", fingerprint={"digest": "abc"})
     assert counted_work([Launch(1, "ok"), old]) is None
     assert counted_work([Launch(1, "ok"), old, DONE]) == WORK["work"]
-    unknown = {"work": {"items": 8, "flops": 0}}
+    unknown = {"work": {"items": 8, "step_flops": 0}}
     assert counted_work([replace(DONE, fingerprint={"beside": unknown})]) is None

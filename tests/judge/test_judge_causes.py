@@ -38,8 +38,8 @@ def compiled(graphs: int, frames: int) -> dict[str, Any]:
 
 FOUND = {
     "other work": (
-        captured({"work": {"flops": 100, "items": 1}}),
-        captured({"work": {"flops": 190, "items": 1}}),
+        captured({"work": {"step_flops": 100, "items": 1}}),
+        captured({"work": {"step_flops": 190, "items": 1}}),
     ),
     "fewer threads": (captured(processor=processor(8)), captured(processor=processor(4))),
     "a plain reorder": (

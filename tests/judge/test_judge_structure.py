@@ -301,7 +301,10 @@ def test_allocations_are_reported_beside_the_structure_and_not_in_the_digest() -
 
 
 def working(flops: int, parameters: int = 10, *, mean: float = 0.0, shape: tuple[int, ...] = (2, 3)) -> dict[str, Any]:
-    beside = {"work": {"flops": flops, "parameters": parameters}, "batch": [{"shape": shape, "mean": mean, "rms": 1.0}]}
+    beside = {
+        "work": {"step_flops": flops, "parameters": parameters},
+        "batch": [{"shape": shape, "mean": mean, "rms": 1.0}],
+    }
     return {**captured(flops=flops), "beside": beside}
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 ID = "tiny-fake-fp32-looked_at-plain"
-WORK = {"items": 1, "flops": 10**6}
+WORK = {"items": 1, "step_flops": 10**6}
 
 
 @pytest.fixture

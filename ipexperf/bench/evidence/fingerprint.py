@@ -36,6 +36,16 @@ ISA_VARIABLES = (*onednn.ISA_VARIABLES, "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTR
 _NODE = re.compile(r"= (\w+::\w+?)(?:_\d+)?(?:\[[^\n]*?\])?\(")
 _CALL = re.compile(r"\b((?:torch\.ops|extern_kernels)\.[\w.]+(?=\()|cpp_\w+(?=\()|\w+(?=\.run\())")
 """What inductor's code calls: of torch, in C++, and in Triton, whose sources stand beside it with their own names."""
+METRICS = {
+    "step_flops": ("work", "step_flops"),
+    "parameters": ("work", "parameters"),
+    "step_memory": ("memory", "peak"),
+    "step_allocations": ("memory", "allocations"),
+    "step_operators": ("counts", "operators"),
+    "step_kernels": ("counts", "kernels"),
+    "step_python_calls": ("python", "calls"),
+}
+"""Where a fingerprint has the metrics of its step, beside its structure."""
 UNRECORDED = "torch's profiler recorded no kernel, though operators ran"
 _PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
 
@@ -196,7 +206,7 @@ def bare(code: str) -> str:
 def flops(work: Work, items: int, batch: Tensors) -> dict[str, Captured]:
     """Return the FLOPs of a step of the untouched network, with its items for the roofline, and a batch of its data."""
     beside = {"work": {"items": items, **dataclasses.asdict(work)}, "batch": content(batch)}
-    return {"flops": Captured(work.flops, beside=beside)}
+    return {"flops": Captured(work.step_flops, beside=beside)}
 
 
 def capture(looks: Mapping[str, Look], *, once: bool = False) -> dict[str, Any]:
@@ -231,6 +241,13 @@ def capture(looks: Mapping[str, Look], *, once: bool = False) -> dict[str, Any]:
         "unparsed": unparsed[:SHOWN],
         "seconds": perf_counter() - begin,
     }
+
+
+def metrics(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return the metrics of the captured step: its work, its counts, and the peak of torch's allocators."""
+    beside = (fingerprint or {}).get("beside", {})
+    values = {name: (beside.get(section) or {}).get(key) for name, (section, key) in METRICS.items()}
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def _short(seconds: Iterable[float]) -> list[float]:

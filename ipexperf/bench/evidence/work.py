@@ -21,7 +21,7 @@ from ipexperf.bench.model import Tensors
 class Work:
     """The work of one step: floating point operations."""
 
-    flops: int
+    step_flops: int
     parameters: int = 0
     """The elements of the network's parameters."""
 

@@ -12,7 +12,8 @@ import ctypes
 import itertools
 import re
 import resource
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,8 @@ GROWN = 2**20
 GROWN_A_STEP = 16 * 2**10
 """A launch notes that its memory grew from so many bytes on, in all and a step. Our own records take less a step."""
 GLIBC = "libc.so.6"
+COUNTED: Mapping[str, Callable[[resource.struct_rusage], int]] = {"page_faults": lambda usage: usage.ru_minflt}
+"""Metrics that the kernel counts for a process, each per step."""
 MANY_FAULTS = 500
 LARGE_SHARE = 0.1
 """A launch notes its page faults if there are so many per step, and the kernel takes this share of the CPU time."""
@@ -84,37 +87,39 @@ def in_use() -> int | None:
 
 
 @dataclass(slots=True)
-class Faults:
-    """The page faults of this process in the steps that were watched, and the CPU time that the kernel took."""
+class StepUsage:
+    """What the kernel counted for this process in the steps that were watched, and the CPU time that it took itself."""
 
     steps: int = 0
-    faults: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     kernel: float = 0.0
     cpu: float = 0.0
 
     @contextlib.contextmanager
     def watch(self, steps: int) -> Iterator[None]:
-        """Count page faults and kernel time of the block, in which `steps` steps run."""
+        """Count what the block uses, in which `steps` steps run."""
         before = resource.getrusage(resource.RUSAGE_SELF)
         yield
         after = resource.getrusage(resource.RUSAGE_SELF)
         kernel = after.ru_stime - before.ru_stime
         self.steps += steps
-        self.faults += after.ru_minflt - before.ru_minflt
+        self.counts.update({name: count(after) - count(before) for name, count in COUNTED.items()})
         self.kernel += kernel
         self.cpu += kernel + after.ru_utime - before.ru_utime
 
     @property
-    def per_step(self) -> float:
-        return self.faults / self.steps if self.steps else 0.0
+    def metrics(self) -> dict[str, float]:
+        """The metrics of COUNTED. Empty if no step was watched."""
+        return {name: self.counts[name] / self.steps for name in COUNTED} if self.steps else {}
 
     @property
     def note(self) -> str:
         """A note for the reader if page faults are a large part of the step, else an empty text."""
-        if self.per_step < MANY_FAULTS or self.kernel < LARGE_SHARE * self.cpu:
+        faults = self.metrics.get("page_faults", 0.0)
+        if faults < MANY_FAULTS or self.kernel < LARGE_SHARE * self.cpu:
             return ""
         return (
-            f"{self.per_step:,.0f} page faults per step: the kernel took {self.kernel / self.cpu:.0%} of the CPU time, "
+            f"{faults:,.0f} page faults per step: the kernel took {self.kernel / self.cpu:.0%} of the CPU time, "
             "because each step returns memory and takes it again"
         )
 

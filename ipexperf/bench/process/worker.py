@@ -1,6 +1,6 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: begin, prepare, environment, warm, sample, serve, memory, source, proof, metrics, fingerprint,
+Requests: begin, prepare, environment, warm, sample, serve, usage, source, proof, metrics, fingerprint,
 trace, accuracy, weights, quantise, footprint, imports, modules, machine, peaks, session, close. A reply is
 one line with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own
 descriptors, so that output of torch and C++ only goes to the log.
@@ -91,7 +91,7 @@ class Worker:
         self._block = 1
         self._placement: Mapping[str, Any] | None = None
         self._bench: Workbench | None = None
-        self._faults = heap.Faults()
+        self._usage = heap.StepUsage()
         self._growth = heap.Growth()
         self._settles = True
         """Whether its process has nothing left to do soon after each turn."""
@@ -122,7 +122,7 @@ class Worker:
         begin = perf_counter()
         self._workbench(request)
         # The server of a forked worker has imported everything before.
-        return {"import_time": perf_counter() - begin} if started() == "fresh" else {}
+        return {"metrics": {"import_time": perf_counter() - begin} if started() == "fresh" else {}}
 
     def prepare(self, _: dict[str, Any]) -> dict[str, Any]:
         """Build the case and make it ready to run steps. It takes all cores, so workers do this one at a time."""
@@ -135,8 +135,7 @@ class Worker:
         prepared = perf_counter() - begin
         heap.trim()
         return {
-            "prepare_time": prepared,
-            **_known(compile_time=self._session.compile_time),
+            "metrics": {"prepare_time": prepared, **_known(compile_time=self._session.compile_time)},
             "items": answer(Session, self._session, "items", bench.case.batch),
             "cold": bench.mode.cold,
         }
@@ -233,7 +232,7 @@ class Worker:
         with placement.on(request.get("core") if measure.threads.alone else None):
             if warm := int(request.get("warm", 0)):
                 session.sample(device.synchronise, 1, warm)
-            with self._faults.watch(steps):
+            with self._usage.watch(steps):
                 samples = session.sample(device.synchronise, request["count"], block)
         self._settles = self._settles and measure.threads.settle(SETTLE_SECONDS)
         self._growth.after(steps)
@@ -244,19 +243,16 @@ class Worker:
         session, device = self._ready
         return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
 
-    def memory(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Return the peak memory since the case began to be built, what it holds now, and the page faults per step.
+    def usage(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Return the peak memory since the case began to be built, what it holds now, and what the kernel counted.
 
         Requested before the accuracy pass, which takes memory too.
         """
         session, device = self._ready
-        # If other processes run the steps, page faults happen there.
-        faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
-        return {
-            "peak_memory": _memory(session, device, "peak_memory"),
-            **_known(held_memory=_memory(session, device, "held_memory")),
-            **faults,
-        }
+        # If other processes run the steps, the kernel counts there.
+        counted = {} if session.elsewhere else self._usage.metrics
+        peak, held = (_memory(session, device, name) for name in ("peak_memory", "held_memory"))
+        return {"metrics": {"peak_memory": float(peak), **_known(held_memory=held), **counted}}
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         (session, device), bench = self._ready, self._begun
@@ -266,7 +262,7 @@ class Worker:
         if steps_here:
             of_device = answer(Device, device, "metrics", session.step, self._block)
             metrics = {**metrics, **registered(device, "metrics", of_device)}
-        faults = filter(None, [self._faults.note, self._growth.note]) if steps_here else []
+        faults = filter(None, [self._usage.note, self._growth.note]) if steps_here else []
         restless = [] if self._settles else [RESTLESS]
         notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults, *restless]
         emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
@@ -285,9 +281,9 @@ class Worker:
         return {"checks": [asdict(check) for check in (*placed, *answer(Session, session, "proof"), *checks)], **reply}
 
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Return the fingerprint, in a separate pass after measurement and proof."""
-        session, device = self._ready
-        return {"fingerprint": fingerprint.of(session, device)}
+        """Return the fingerprint, in a separate pass after measurement and proof, with the metrics of that step."""
+        seen = fingerprint.of(*self._ready)
+        return {"fingerprint": seen, "metrics": fingerprint.metrics(seen)}
 
     def trace(self, request: dict[str, Any]) -> dict[str, Any]:
         """Write what some steps did, call by call, into a folder."""

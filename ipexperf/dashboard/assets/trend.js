@@ -1,7 +1,6 @@
 // A metric of the case through its runs, drawn by uPlot: zoomed by dragging, told by hovering.
 "use strict";
 
-const METRIC_UNITS = { step_time: "s", peak_memory: "bytes", accuracy: "share", agreement: "share" };
 const HEIGHT = 320;
 
 const trend = {
@@ -52,7 +51,7 @@ function optionsOf(metric, data, element) {
     scales: { x: { time: false }, y: { range: rangeOf } },
     axes: [
       { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200], values: (_, ticks) => ticks.map((tick) => dayOf(data, tick)) },
-      { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => human(tick, METRIC_UNITS[metric], ticks[1] - ticks[0])) },
+      { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => human(tick, data.unit, ticks[1] - ticks[0])) },
     ],
     series: [{}, ...(band ? [side, side] : []), { stroke: line, width: 1.5, points: { show: few, size: 6, fill: line }, gaps }],
     bands: band ? [{ series: [1, 2], fill: colour("band") }] : [],
@@ -127,7 +126,7 @@ function tooltip(metric, data) {
 
 function toldOf(metric, data, index) {
   const [seconds, uid, commit, branch, paged] = window.ipexperfRuns[data.run[index]];
-  const unit = METRIC_UNITS[metric];
+  const unit = data.unit;
   const ends = data.lo && data.n[index] > 1 ? ` (${human(data.lo[index], unit)} to ${human(data.hi[index], unit)}, ${data.n[index]} launches)` : "";
   const outcome = data.outcome?.[index] ?? "ok";
   const told = [make("b", {}, moment(seconds)), make("div", {}, human(data.median[index], unit) + ends)];

@@ -56,7 +56,7 @@ function decimalsOf(apart) {
 /** A number with its unit, in the scale that suits it; beside others it has the digits that tell it from the next. */
 function human(value, unit, apart) {
   if (value === undefined || value === null) return "-";
-  if (unit === "share") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)} %`;
+  if (unit === "fraction") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)} %`;
   const scales = UNITS[unit] ?? [[1, ""]];
   const [size, name] = value === 0 ? scales[0] : scales.find(([one]) => Math.abs(value) >= one * 0.9995) ?? scales[scales.length - 1];
   const needed = apart > 0 ? decimalsOf(apart / size) : 0;
