@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.compare import together
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import ArmResult, Effort, Round
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import FRESH, Conductor
 from ipexperf.errors import WorkerError
@@ -39,16 +39,16 @@ def played(
     """
     rounds: list[list[Arm]] = []
 
-    def side(arm: Arm) -> Side:
+    def side(arm: Arm) -> ArmResult:
         try:
             time = seconds(arm)
         except WorkerError as error:
             blamed = arm.blamed(error)
             ended = launch.how_it_ended(blamed, arm.conditions.accelerator)
-            return Side(arm, Launch(arm.index, *ended, log=error.log), environment, error=blamed)
+            return ArmResult(arm, Launch(arm.index, *ended, log=error.log), environment, error=blamed)
         one = Launch(arm.index, "ok", samples=(Sample(time, time, 0.0),), metrics={"step_time": time, **beside(arm)})
         found = (*checks, *wrong.get(arm.name, ())) if arm.prove else ()
-        return Side(arm, dataclasses.replace(one, proof=found), environment, ((time,),))
+        return ArmResult(arm, dataclasses.replace(one, proof=found), environment, ((time,),))
 
     def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
         del effort, chance, say

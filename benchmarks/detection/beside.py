@@ -23,7 +23,7 @@ from ipexperf import run
 from ipexperf.commands import planning
 from ipexperf.compare import order, together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Stepper
+from ipexperf.compare.players import WorkerPlayer
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
@@ -34,7 +34,7 @@ ALONE_STEPS = 12
 """Steps to make an arm completely warm, or fewer if they would take more than half a second."""
 
 
-def rotation(players: list[Stepper], places: list[int], warm: list[int]) -> dict[int, float]:
+def rotation(players: list[WorkerPlayer], places: list[int], warm: list[int]) -> dict[int, float]:
     """Run each arm's turn in this order, after its warm steps. Return seconds per step."""
     times = {}
     for place in places:
@@ -47,7 +47,7 @@ def measure(arms: list[Arm], rotations: int, chance: random.Random) -> dict[str,
     """Return for each case the log ratios of its turns to its steps alone, with the warm-up of a turn and without."""
     ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with contextlib.ExitStack() as stack:
-        players = [Stepper(arm, stack) for arm in arms]
+        players = [WorkerPlayer(arm, stack) for arm in arms]
         together._start(players, chance)  # noqa: SLF001 - as a round does
         together._warm(players, Effort())  # noqa: SLF001 - as a round does
         found = [one.shape.warm for one in players]

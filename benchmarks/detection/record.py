@@ -44,7 +44,7 @@ def pair(one: Arm, number: int, began: float, chance: random.Random) -> list[str
     """Measure two processes of the same code that take turns."""
     plain = replace(one, prove=False)
     played = together.play([plain, plain], Effort(turns=TURNS, most=TURNS), chance, lambda _: None)
-    sides = zip("ab", played.sides, strict=True)
+    sides = zip("ab", played.results, strict=True)
     return [line(one.case.id, f"turns {name}", number, began, side.times[0]) for name, side in sides]
 
 

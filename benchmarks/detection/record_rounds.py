@@ -20,8 +20,7 @@ from pathlib import Path
 from ipexperf import run
 from ipexperf.bench.process import environment
 from ipexperf.commands import planning
-from ipexperf.compare.group import GroupRun
-from ipexperf.compare.request import GroupRequest
+from ipexperf.compare.group import GroupRequest, GroupRun
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
@@ -36,8 +35,8 @@ ROUNDS = 4
 class Unproven(GroupRun):
     """A group without proof, which a run has shown before, so that the time goes into rounds."""
 
-    def _arm(self, seat, *, final):  # type: ignore[no-untyped-def] # as its base has it
-        return replace(super()._arm(seat, final=final), prove=False, accuracy=False)
+    def _arm(self, arm):  # type: ignore[no-untyped-def] # as its base has it
+        return replace(super()._arm(arm), prove=False, accuracy=False)
 
 
 def line(record: RoundRecord, cpu: str) -> str:

@@ -31,7 +31,7 @@ from ipexperf.result import METRICS
 def lines(how: str, number: int, both: tuple[Arm, Arm], chance: random.Random) -> Iterator[str]:
     """Measure two processes of the same code, and format what they tell."""
     played = together.play(both, Effort(), chance, lambda _: None)
-    for name, side in zip("ab", played.sides, strict=True):
+    for name, side in zip("ab", played.results, strict=True):
         for metric in METRICS:
             if metric in side.launch.metrics:
                 value = side.launch.metrics[metric]

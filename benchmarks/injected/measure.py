@@ -81,7 +81,7 @@ def sides(conductor: Conductor, options: Options, plan: Plan, row: Row) -> tuple
 def taken(pair: tuple[Arm, Arm], effort: Effort, chance: random.Random) -> float:
     """Return the log ratio of the second arm to the first, of one pair of fresh processes."""
     played = together.play(pair, effort, chance, lambda _: None)
-    for side in played.sides:
+    for side in played.results:
         if side.error is not None:
             raise side.error
     return played.log_ratio(0, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import random
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -83,7 +82,6 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     """Measure the first case of the plan that can take turns against itself, and say what such pairs would show."""
     from ipexperf import run
     from ipexperf.compare import arm, sequence
-    from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.errors import WorkerError
     from ipexperf.plan import arms
@@ -93,11 +91,10 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     if case is None:
         raise UsageError(f"no case can take turns: {'; '.join(dict.fromkeys(filter(None, able.values())))}")
     with contextlib.closing(Conductor(options, Path.cwd(), progress.say)) as conductor:
-        chance = random.Random()  # noqa: S311 - a start order, no secret
         try:
             a, b = (arm.arm(conductor, case, arms.ArmSpec(), name) for name in ("as it is", "A/A"))
             same = sequence.Comparison(a, b, policy)
-            for _ in sequence.Contest([same], Effort(), conductor, chance, progress.say).play():
+            for _ in sequence.PairedRounds([same], conductor, progress.say).play():
                 """All pairs are made before anything is said."""
         except WorkerError as error:
             return [f"A/A of {case.id}: failed: {error.outcome}: {error}", UNKNOWN]

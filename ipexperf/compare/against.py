@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +11,8 @@ from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
 from ipexperf.compare.round import Effort
-from ipexperf.compare.sequence import Comparison, Contest, Pair, Standing, Why
-from ipexperf.compare.walk import Suite, WalkContest
+from ipexperf.compare.sequence import Comparison, Pair, PairedRounds, Standing, Why
+from ipexperf.compare.walk import Suite
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
 from ipexperf.environments import sources
@@ -122,8 +121,8 @@ class AgainstRun:
         self._against = against
         self._conductor = conductor
         self._say = say
-        self._effort = effort or Effort()
-        self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
+        self._effort = effort
+        self._chance = chance
         self._started = now()
         self._entries = [
             _Entry(case, against.policy_of(wish), against.metrics if wish.gate is None else wish.gate)
@@ -138,17 +137,16 @@ class AgainstRun:
         for entry, both in able:
             entry.comparison = Comparison(*both, entry.policy, entry.gate)
         begun = [entry for entry, _ in able]
-        repeat = any(gates.repeats_builds(entry.gate) for entry in begun)
-        contest = Contest if self._suite is None else functools.partial(WalkContest, self._suite)
-        yield from contest(
+        yield from PairedRounds(
             list(self.comparisons().values()),
-            self._effort,
             self._conductor,
-            self._chance,
             self._say,
+            effort=self._effort,
+            chance=self._chance,
             show=self._show,
             fresh=any(gates.needs_fresh(entry.gate) for entry in begun),
-            repeat_builds=repeat,
+            repeat_builds=any(gates.repeats_builds(entry.gate) for entry in begun),
+            suite=self._suite,
         ).play()
 
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import ArmResult, Effort, Round
 from ipexperf.conduct.conductor import now
 from ipexperf.judge.stalls import undisturbed
 from ipexperf.result import MEAN, PRIMARY, THROUGHPUT
@@ -19,33 +19,43 @@ from ipexperf.steps import Step
 NOTE = "measured apart: the arms of its round were not alive together"
 
 
-def play(
-    arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None], *, mirrored: bool = False
-) -> Round:
-    """Run one arm after another in random order. If `mirrored`, run them again in reverse order: A B B A.
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """The schedule of arms that run one after another, in random order.
 
-    In a mirrored round a steady drift of the machine cancels out.
+    If `mirrored`, they run again in reverse order: A B B A. A steady drift of the machine then cancels out.
     """
-    began, started = time.monotonic(), now()
-    places = chance.sample(range(len(arms)), len(arms))
-    passes = [places, places[::-1]] if mirrored else [places]
-    halves: list[dict[int, Round]] = []
-    for number, row in enumerate(passes):
-        halves.append({})
-        last = number == len(passes) - 1
-        for place in row:
-            arm = arms[place] if last else replace(arms[place], prove=False, accuracy=False)
-            say(Step(f"apart: {arm.name or arm.case.id}"))
-            halves[-1][place] = together.play([arm], effort, chance, say)
-    sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
-    rounds = [played for half in halves for played in half.values()]
-    turns, dropped = min(played.turns for played in rounds), sum(played.dropped for played in rounds)
-    thin = any(played.thin for played in rounds)
-    return Round(sides, "apart", started, turns, dropped, time.monotonic() - began, thin)
+
+    effort: Effort
+    mirrored: bool = False
+
+    def play(
+        self, rounds: Sequence[Sequence[Arm]], chance: random.Random, say: Callable[[str], None]
+    ) -> Iterator[Round]:
+        for arms in rounds:
+            yield self._round(arms, chance, say)
+
+    def _round(self, arms: Sequence[Arm], chance: random.Random, say: Callable[[str], None]) -> Round:
+        began, started = time.monotonic(), now()
+        places = chance.sample(range(len(arms)), len(arms))
+        passes = [places, places[::-1]] if self.mirrored else [places]
+        halves: list[dict[int, Round]] = []
+        for number, row in enumerate(passes):
+            halves.append({})
+            last = number == len(passes) - 1
+            for place in row:
+                arm = arms[place] if last else replace(arms[place], prove=False, accuracy=False)
+                say(Step(f"apart: {arm.name or arm.case.id}"))
+                halves[-1][place] = together.play([arm], self.effort, chance, say)
+        results = tuple(_joined([half[place].results[0] for half in halves]) for place in range(len(arms)))
+        rounds = [played for half in halves for played in half.values()]
+        turns, dropped = min(played.turns for played in rounds), sum(played.dropped for played in rounds)
+        busy = any(played.busy for played in rounds)
+        return Round(results, "apart", started, turns, dropped, time.monotonic() - began, busy)
 
 
-def _joined(parts: Sequence[Side]) -> Side:
-    """Merge the processes of one arm into a side: the record of the last, which was proven, with the samples of all."""
+def _joined(parts: Sequence[ArmResult]) -> ArmResult:
+    """Merge the processes of one arm: the record of the last, which was proven, with the samples of all."""
     broken = next((part for part in parts if part.error is not None), None)
     if broken is not None:
         return broken

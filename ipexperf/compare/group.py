@@ -5,36 +5,57 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.compare import apart, together
+from ipexperf.compare import rounds
+from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Effort, Round, Side, tell_repeated
-from ipexperf.conduct import launch, memory_limit
+from ipexperf.compare.round import Absence, ArmResult, Effort, Round
+from ipexperf.compare.rounds import Lineup, Say, Schedule
+from ipexperf.compare.together import Together
+from ipexperf.compare.walk import TELLING, Suite, Walk
+from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
+from ipexperf.conduct.conductor import FRESH, Conductor, now
+from ipexperf.conduct.launch import how_it_ended
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.judge.environment import differences, hardware_changes
-from ipexperf.plan.groups import reference
+from ipexperf.plan.groups import Group, reference
 from ipexperf.report import units
 from ipexperf.result import METRICS, Check, Launch, Measurement, Role, RoundRecord, SeatRecord
 from ipexperf.steps import Step
 
 RETRIES = 1
 """How often a launch on a contended machine is repeated at once."""
-MOST_ARMS = 8
-"""Most arms in a round: with more, the turns of two arms are too far apart in time."""
 
 
-@dataclass(slots=True)
-class OpenCase:
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """A group to measure, and how."""
+
+    group: Group
+    launches: int
+    twin: bool = False
+    precision: float | None = None
+    """Make more rounds, up to twice as many, while the interval of a ratio is wider than this."""
+    before: Mapping[Case, Measurement] = field(default_factory=dict)
+    """The measurements of an earlier pass: good launches are kept, and this pass is the last one."""
+    numbers: Mapping[Case, int] = field(default_factory=dict)
+    """The number of the first launch of each case, if earlier launches exist elsewhere."""
+    fresh: bool = False
+    """Fork no worker, because something is judged that only fresh processes tell."""
+    changed: tuple[str, ...] = ()
+    """The files that changed since the baselines were accepted, without those that were seen to be read."""
+
+
+@dataclass(slots=True, eq=False)
+class CaseInProgress:
     """A case of the group while it is being measured."""
 
     case: Case
@@ -46,9 +67,11 @@ class OpenCase:
     cut: str = ""
     extra: bool = False
     """Whether it has all planned launches, and gets more for the precision of a ratio."""
+    tries: int = 0
+    """How often the launch that it misses was repeated on a contended machine."""
     over: bool = False
     """Whether a launch failed: no launch follows the first failure."""
-    company: int = MOST_ARMS
+    company: int = rounds.MOST_ARMS
     """Most arms, itself included, that fit in memory together, as far as is known."""
     before: Measurement | None = None
     """The measurement of an earlier pass, returned unchanged if this pass adds nothing."""
@@ -78,21 +101,21 @@ class OpenCase:
         return card * memory_limit.SHARE if card else math.inf
 
 
-def entry_of(case: Case, launches: int, before: Measurement | None) -> OpenCase:
+def entry_of(case: Case, launches: int, before: Measurement | None) -> CaseInProgress:
     """A case that is to be measured by so many launches. Those of an earlier pass that are good count."""
     if before is None:
-        return OpenCase(case, launches)
+        return CaseInProgress(case, launches)
     kept = [replaced(launch) if launch.contended else launch for launch in before.launches]
     missing = launches - sum(launch.outcome == "ok" for launch in kept)
     environment = dict(before.environment)
-    return OpenCase(case, missing, kept, environment, before.started_at, before=before)
+    return CaseInProgress(case, missing, kept, environment, before.started_at, before=before)
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ArmInRound:
     """An arm of a round: its case, and its role there."""
 
-    entry: OpenCase
+    entry: CaseInProgress
     role: Role
 
 
@@ -103,34 +126,41 @@ class GroupRun:
         self,
         request: GroupRequest,
         conductor: Conductor,
-        say: Callable[[str], None],
+        say: Say,
         *,
         effort: Effort | None = None,
         chance: random.Random | None = None,
+        suite: Suite | None = None,
     ) -> None:
+        """Plan the rounds. With a `suite` the cases are its tests, and each round is a walk through them."""
         self.group = request.group
         self.rounds: list[RoundRecord] = []
+        self.say = say
+        self.chance = chance or random.Random()  # noqa: S311 - a start order, no secret
+        self.spent = conductor.spent
         self._request = request
         self._conductor = conductor
-        self._say = say
         self._extra = 0
         """The rounds made for the sake of precision."""
         self._effort = effort or Effort()
-        self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
-        self._numbers = request.numbers
+        self._walk = Walk(suite, conductor.spent) if suite else None
         self._number = 0
         """The number of the last round."""
+        self._servers = ExitStack()
         self._forking = FRESH
-        self._repeated: list[tuple[str, str]] = []
+        self._disturbed: list[tuple[str, str]] = []
         """The cases whose launch does not count and is repeated, each with the reason."""
         self._entries = [entry_of(case, request.launches, request.before.get(case)) for case in request.group.cases]
+        if self._walk:  # a walk is long: a test comes again once in all
+            for entry in self._entries:
+                entry.tries = sum(launch.outcome == "contended" for launch in entry.launches)
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
         begun = [entry for entry in self._entries if entry.launches or entry.cut]
         return {entry.case: self._measurement(entry, cut) for entry in begun}
 
-    def _measurement(self, entry: OpenCase, cut: str) -> Measurement:
+    def _measurement(self, entry: CaseInProgress, cut: str) -> Measurement:
         if entry.before is not None and len(entry.launches) == len(entry.before.launches):
             return entry.before
         reason = entry.cut or (cut if entry.open and not entry.extra else "")
@@ -140,24 +170,66 @@ class GroupRun:
         """Make all rounds. Yields after each but the last, so that the caller can record what there is so far."""
         for entry in self._entries:
             self._prepare(entry)
-        live = self._next()
-        while live:
-            self._round(live)
-            live = self._next()
-            if live:
-                yield
+        with self._servers:
+            yield from rounds.play(self)
 
-    def _next(self) -> list[OpenCase]:
-        """The entries of the next round. None if there is none to make, or the budget is spent."""
-        live = [entry for entry in self._entries if entry.open] or self._more()
-        if live and self._conductor.spent():
-            for entry in live:
-                entry.cut = "" if entry.extra else self._spent(entry)
-                self._roof(entry)
-            return []
-        return live
+    def open(self) -> list[CaseInProgress]:
+        return [entry for entry in self._entries if entry.open] or self._more()
 
-    def _more(self) -> list[OpenCase]:
+    def cut(self, entries: Sequence[CaseInProgress]) -> None:
+        for entry in entries:
+            entry.cut = "" if entry.extra else self._cut_reason(entry)
+            self._roof(entry)
+
+    def begin(self, number: int, entries: Sequence[CaseInProgress]) -> None:
+        """Say so, and fork workers in every round but the first, which measures what a fresh process pays."""
+        self._number = number
+        of = f"{number} of {number + max(entry.missing for entry in entries) - 1}"
+        if self._walk:
+            self.say(Step(f"walk {of}: {units.plural(len(entries), 'test')}"))
+            return
+        self.say(Step(f"{self.group.name}: round {of}, {units.plural(len(entries), 'case')}"))
+        self._servers.close()
+        if number > 1 and not self._request.fresh:
+            startable = [
+                (entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over
+            ]
+            servers = self._conductor.forking(startable, len(entries) + self._request.twin)
+            self._forking = self._servers.enter_context(servers)
+
+    def split(
+        self, waiting: Sequence[CaseInProgress]
+    ) -> tuple[Schedule, list[Lineup[ArmInRound]], list[CaseInProgress]]:
+        """Each part includes the reference. Tests of functions have rounds of their own, without ratios."""
+        waiting = [entry for entry in waiting if entry.open]
+        if self._walk:
+            return self._walk, [self._lineup([ArmInRound(entry, "case")]) for entry in waiting], []
+        if not waiting:
+            return Together(self._effort), [], []
+        arms, rest = self._beside(waiting)
+        cold = registry.modes.get(arms[0].entry.case.mode).cold and len(arms) > 1
+        return Apart(self._effort) if cold else Together(self._effort), [self._lineup(arms)], rest
+
+    def take(self, lineup: Lineup[ArmInRound], played: Round) -> list[CaseInProgress]:
+        again = []
+        for absence in played.absences:
+            self._absent(lineup.members[0].entry, absence)
+        for arm, result in zip(lineup.members, played.results, strict=False):
+            if arm.role != "case":
+                continue
+            arms = len(played.results)
+            if result.launch.outcome == "out_of_memory" and arms > 1 and played.schedule == "together":
+                self._part(arm.entry, result, arms)
+                again.append(arm.entry)
+            elif self._accept(arm.entry, result):
+                again.append(arm.entry)
+        self._remember(lineup.members, played)
+        return [] if self._walk else again  # a test comes again in the next walk
+
+    def say_repeated(self) -> None:
+        rounds.say_repeated(self._disturbed, "again, ", self.say)
+
+    def _more(self) -> list[CaseInProgress]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
         wish = self._request
         if wish.precision is None or wish.before or self._extra == wish.launches or self._conductor.spent():
@@ -166,7 +238,7 @@ class GroupRun:
         if width <= wish.precision:
             return []
         self._extra += 1
-        self._say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
+        self.say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
         measurable = [entry for entry in self._entries if entry.conditions and not entry.over and not entry.cut]
         for entry in measurable:
             entry.missing, entry.extra = 1, True
@@ -181,14 +253,7 @@ class GroupRun:
         ratios = [one.ratio() for one in estimates if one is not None]
         return max((one.hi / one.ratio - 1 for one in ratios if one.hi is not None), default=0.0)
 
-    def _servers(self, live: Sequence[OpenCase]) -> AbstractContextManager[Forking]:
-        """Fork workers in every round but the first, which measures what a fresh process pays."""
-        if self._number == 1 or self._request.fresh:
-            return nullcontext(FRESH)
-        startable = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
-        return self._conductor.forking(startable, len(live) + self._request.twin)
-
-    def _prepare(self, entry: OpenCase) -> None:
+    def _prepare(self, entry: CaseInProgress) -> None:
         """Make what the case loads (weights, int8 networks), unless it cannot be launched at all."""
         case = entry.case
         if lost := self._conductor.quarantined(case):
@@ -196,77 +261,61 @@ class GroupRun:
             return
         # Training weights may take longer than anything else, so do not start once the budget is spent.
         if self._conductor.spent():
-            entry.cut = "" if entry.launches else self._spent(entry)
+            entry.cut = "" if entry.launches else self._cut_reason(entry)
             entry.over = True
             return
         try:
             entry.conditions = self._conductor.ready(case)
         except WorkerError as error:
-            ended = launch.how_it_ended(error, registry.devices.get(case.device).accelerator)
-            self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
+            self._take(entry, _ended(entry, error))
 
-    def _spent(self, entry: OpenCase) -> str:
+    def _cut_reason(self, entry: CaseInProgress) -> str:
         done = self._request.launches - entry.missing
         when = f"after {done} of {self._request.launches} launches" if done else "already"
+        if self._walk:
+            when = f"after {units.plural(self._number, 'walk')}"
         return f"the budget (--perf-budget) was spent {when}"
 
-    def _round(self, live: Sequence[OpenCase]) -> None:
-        """Launch each of these cases once more. Repeat launches on a busy machine at once."""
-        self._number += 1
-        total = self._number + max(entry.missing for entry in live) - 1
-        arms = units.plural(len(live), "case")
-        self._say(Step(f"{self.group.name}: round {self._number} of {total}, {arms}"))
-        with self._servers(live) as self._forking:
-            for attempt in range(RETRIES + 1):
-                final = attempt == RETRIES
-                again: list[OpenCase] = []
-                seats, waiting = self._seats(live)
-                while seats:
-                    again += self._play(seats, waiting, final=final)
-                    seats, waiting = self._seats(waiting) if waiting and not self._conductor.spent() else ([], [])
-                tell_repeated(self._repeated, "again, ", self._say)
-                if not again or self._conductor.spent():
-                    break
-                live = [entry for entry in again if entry.open]
-
-    def _seats(self, waiting: Sequence[OpenCase]) -> tuple[list[Seat], list[OpenCase]]:
-        """Choose the arms that take turns next, and the entries left for later. Each part includes the reference."""
+    def _beside(self, waiting: Sequence[CaseInProgress]) -> tuple[list[ArmInRound], list[CaseInProgress]]:
+        """The arms of the next part of a round, and the entries left for later."""
         plainest = self._plainest()
         first = next((entry for entry in waiting if entry.case == plainest), waiting[0])
         if registry.modes.get(first.case.mode).cold:
             twinned = self._request.twin and first.case == plainest and len(self._entries) > 1
-            twin = [Seat(first, "twin")] if twinned else []
-            return [*(Seat(entry, "case") for entry in waiting), *twin], []
-        seats = [Seat(first, "case")]
+            twin = [ArmInRound(first, "twin")] if twinned else []
+            return [*(ArmInRound(entry, "case") for entry in waiting), *twin], []
+        arms = [ArmInRound(first, "case")]
         host = next((entry for entry in self._entries if entry.case == plainest and entry.conditions), None)
         if first.case == plainest:
             if self._request.twin and first.company > 1 and len(self._entries) > 1:
-                seats.append(Seat(first, "twin"))
+                arms.append(ArmInRound(first, "twin"))
         elif host is not None and not host.over and first.company > 1 and len(self._entries) > 1:
-            seats.append(Seat(host, "reference"))
-        if (plain := self._plain_of(first, seats, waiting)) is not None and self._fits(seats, plain):
-            seats.append(Seat(plain, "reference"))
+            arms.append(ArmInRound(host, "reference"))
+        if (plain := self._plain_of(first, arms, waiting)) is not None and self._fits(arms, plain):
+            arms.append(ArmInRound(plain, "reference"))
         rest = []
         for entry in waiting:
             if entry is first:
                 continue
-            plain = self._plain_of(entry, seats, waiting)
-            more = [Seat(entry, "case"), *([] if plain is None else [Seat(plain, "reference")])]
-            if all(self._fits([*seats, *more[:place]], seat.entry) for place, seat in enumerate(more)):
-                seats += more
+            plain = self._plain_of(entry, arms, waiting)
+            more = [ArmInRound(entry, "case"), *([] if plain is None else [ArmInRound(plain, "reference")])]
+            if all(self._fits([*arms, *more[:place]], arm.entry) for place, arm in enumerate(more)):
+                arms += more
             else:
                 rest.append(entry)
-        return seats, rest
+        return arms, rest
 
-    def _plain_of(self, entry: OpenCase, seats: Sequence[Seat], waiting: Sequence[OpenCase]) -> OpenCase | None:
-        """Return the same case without one of its settings, if it had its turns in another part, for a seat here too.
+    def _plain_of(
+        self, entry: CaseInProgress, arms: Sequence[ArmInRound], waiting: Sequence[CaseInProgress]
+    ) -> CaseInProgress | None:
+        """Return the same case without one of its settings, if it had its turns in another part, for an arm here too.
 
         What a setting is worth may be a few percent, and a ratio through the reference of two parts may be off by more.
         """
         plainer = [entry.case.without(name) for name, _ in entry.case.settings]
-        here = [*waiting, *(seat.entry for seat in seats)]
-        apart = (one for one in self._entries if one.conditions and not one.over and all(one is not x for x in here))
-        return next((one for one in apart if one.case in plainer), None)
+        here = [*waiting, *(arm.entry for arm in arms)]
+        apart = (other for other in self._entries if other.conditions and not other.over and other not in here)
+        return next((other for other in apart if other.case in plainer), None)
 
     def _plainest(self) -> Case:
         """The plainest case among those that can be launched: the reference."""
@@ -274,62 +323,62 @@ class GroupRun:
         return reference(measurable or [entry.case for entry in self._entries])
 
     @staticmethod
-    def _fits(seats: Sequence[Seat], entry: OpenCase) -> bool:
-        """Whether the case may join these arms: there is a seat, and memory suffices as far as is known."""
-        company = min(entry.company, *(seat.entry.company for seat in seats))
-        if len(seats) >= min(company, MOST_ARMS):
+    def _fits(arms: Sequence[ArmInRound], entry: CaseInProgress) -> bool:
+        """Whether the case may join these arms: there is room, and memory suffices as far as is known."""
+        company = min(entry.company, *(arm.entry.company for arm in arms))
+        if len(arms) >= min(company, rounds.MOST_ARMS):
             return False
-        return entry.peak + sum(seat.entry.peak for seat in seats) <= entry.memory
+        return entry.peak + sum(arm.entry.peak for arm in arms) <= entry.memory
 
-    def _play(self, seats: Sequence[Seat], waiting: list[OpenCase], *, final: bool) -> list[OpenCase]:
-        """Play one round of these arms. Return the entries whose launch must be repeated."""
-        arms = [self._arm(seat, final=final) for seat in seats]
-        cold = registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1
-        played = (apart if cold else together).play(arms, self._effort, self._chance, self._say)
-        again = []
-        for seat, side in zip(seats, played.sides, strict=True):
-            if seat.role != "case":
-                continue
-            if side.launch.outcome == "out_of_memory" and len(seats) > 1 and played.schedule == "together":
-                self._part(seat.entry, side, len(seats))
-                waiting.append(seat.entry)
-            elif self._accept(seat.entry, side, final=final):
-                again.append(seat.entry)
-        self._remember(seats, played)
-        return again
-
-    def _part(self, entry: OpenCase, side: Side, arms: int) -> None:
+    def _part(self, entry: CaseInProgress, result: ArmResult, arms: int) -> None:
         """Retry a case that ran out of memory with fewer arms: beside the reference, then alone."""
         entry.company = 2 if arms > 2 else 1
         beside = "the reference alone" if entry.company > 1 else "no other"
-        self._say(f"{entry.case.id}: {side.launch.reason}: it is measured again beside {beside}")
+        self.say(f"{entry.case.id}: {result.launch.reason}: it is measured again beside {beside}")
 
-    def _arm(self, seat: Seat, *, final: bool) -> Arm:
-        entry = seat.entry
-        assert entry.conditions is not None  # noqa: S101 - only those that can be launched have a seat
+    def _lineup(self, arms: Sequence[ArmInRound]) -> Lineup[ArmInRound]:
+        return Lineup(arms, [self._arm(arm) for arm in arms])
+
+    def _arm(self, arm: ArmInRound) -> Arm:
+        entry = arm.entry
+        assert entry.conditions is not None  # noqa: S101 - only those that can be launched have an arm
         conditions = self._forking.conditions(entry.case, entry.conditions)
-        if seat.role != "case":
-            return Arm(entry.case, conditions, f"the {seat.role}", prove=False)
-        return Arm(
+        if arm.role != "case":
+            return Arm(entry.case, conditions, f"the {arm.role}", prove=False)
+        made = Arm(
             entry.case,
             conditions,
-            index=self._numbers.get(entry.case, 0) + len(entry.launches),
+            index=self._request.numbers.get(entry.case, 0) + len(entry.launches),
             changed=self._request.changed,
-            accuracy=not entry.accurate,
-            final=final and bool(self._request.before) and entry.missing == 1,
         )
+        if self._walk:
+            counted = sum(launch.outcome == "ok" for launch in entry.launches)
+            return replace(made, prove=not counted, accuracy=counted < TELLING)
+        last = entry.tries == RETRIES and bool(self._request.before) and entry.missing == 1
+        return replace(made, accuracy=not entry.accurate, final=last)
 
-    def _accept(self, entry: OpenCase, side: Side, *, final: bool) -> bool:
+    def _accept(self, entry: CaseInProgress, result: ArmResult) -> bool:
         """Record a launch. Return True if it does not count and must be repeated."""
-        entry.environment = entry.environment or dict(side.environment)
-        if side.launch.contended and side.launch.outcome == "ok" and not final and not self._conductor.spent():
-            self._repeated.append((entry.case.name, side.launch.contended))
-            entry.launches.append(replaced(side.launch))
+        entry.environment = entry.environment or dict(result.environment)
+        launch = result.launch
+        if launch.contended and launch.outcome == "ok" and entry.tries < RETRIES and not self.spent():
+            entry.tries += 1
+            self._disturbed.append((entry.case.name, launch.contended))
+            entry.launches.append(replaced(launch))
             return True
-        self._take(entry, _on_one_machine(side, entry.environment))
+        if not self._walk:
+            entry.tries = 0
+        self._take(entry, _on_one_machine(result, entry.environment))
         return False
 
-    def _take(self, entry: OpenCase, launch: Launch) -> None:
+    def _absent(self, entry: CaseInProgress, absence: Absence | None) -> None:
+        """End a test that its session did not stand in."""
+        if absence and (error := absence.error):
+            self._take(entry, _ended(entry, error))
+        else:
+            entry.cut = str(absence)
+
+    def _take(self, entry: CaseInProgress, launch: Launch) -> None:
         entry.launches.append(launch)
         entry.missing -= 1
         if launch.outcome != "ok":
@@ -345,20 +394,26 @@ class GroupRun:
                 entry.launches += [replace(launch, index=len(entry.launches)) for launch in lost]
                 entry.over = True
 
-    def _roof(self, entry: OpenCase) -> None:
+    def _roof(self, entry: CaseInProgress) -> None:
         """Compare the launches with the roof, once the case gets no more of them."""
         if entry.conditions is not None and not entry.open:
             entry.launches = self._conductor.roofed(entry.launches, entry.case, entry.conditions, entry.environment)
 
-    def _remember(self, seats: Sequence[Seat], played: Round) -> None:
+    def _remember(self, arms: Sequence[ArmInRound], played: Round) -> None:
         """Record the round, with the arms whose numbers count."""
         counted = [
-            SeatRecord(seat.entry.case, seat.role, side.times, side.arm.index if seat.role == "case" else None)
-            for seat, side in zip(seats, played.sides, strict=True)
-            if side.launch.outcome == "ok" and side.times and not side.launch.contended
+            SeatRecord(arm.entry.case, arm.role, result.times, result.arm.index if arm.role == "case" else None)
+            for arm, result in zip(arms, played.results, strict=False)
+            if result.launch.outcome == "ok" and result.times and not result.launch.contended
         ]
         if len(counted) > 1:
             self.rounds.append(played.record(self.group.name, self._number, counted))
+
+
+def _ended(entry: CaseInProgress, error: WorkerError) -> Launch:
+    """The launch of a case whose process ended with this error, or that could not be started."""
+    ended = how_it_ended(error, registry.devices.get(entry.case.device).accelerator)
+    return Launch(len(entry.launches), *ended, log=error.log)
 
 
 def _one_apart(a: Case, b: Case) -> bool:
@@ -367,21 +422,21 @@ def _one_apart(a: Case, b: Case) -> bool:
     return len(apart) == 1
 
 
-def _on_one_machine(side: Side, first: Mapping[str, Any]) -> Launch:
+def _on_one_machine(result: ArmResult, first: Mapping[str, Any]) -> Launch:
     """Return the launch, with a failed check if it had other cores or threads than the first launch of its case.
 
     If other settings were changed, such as the priority of the run or the governor, a note says so.
     """
-    if not side.environment:
-        return side.launch
-    if changed := hardware_changes(first, side.environment):
+    if not result.environment:
+        return result.launch
+    if changed := hardware_changes(first, result.environment):
         check = Check("same_machine", ok=False, found="; ".join(changed), expected="what the first launch had")
-        return replace(side.launch, proof=(*side.launch.proof, check))
-    if changed := differences(first, side.environment, ("hardware",)):
+        return replace(result.launch, proof=(*result.launch.proof, check))
+    if changed := differences(first, result.environment, ("hardware",)):
         settings = "; ".join(changed)
         note = f"had other settings than the case's first one: {settings}"
-        return replace(side.launch, settings=settings, notes=(*side.launch.notes, note))
-    return side.launch
+        return replace(result.launch, settings=settings, notes=(*result.launch.notes, note))
+    return result.launch
 
 
 def replaced(launch: Launch) -> Launch:

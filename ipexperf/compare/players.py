@@ -6,9 +6,10 @@ import contextlib
 import math
 import statistics
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
@@ -100,34 +101,20 @@ def failed(player: Player) -> Launch:
     return Launch(player.arm.index, *how_it_ended(error, player.arm.conditions.accelerator), log=error.log)
 
 
-class Stepper:
-    """One worker that is stepped in turns. A failure ends it and is recorded; the other arms go on."""
+class Player(ABC):
+    """The live processes of an arm. A failure ends them and is recorded; the other arms go on."""
 
     def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
         self.arm = arm
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self.reply: dict[str, Any] = {}
-        """The worker's replies to `begin`, `prepare` and `warm`."""
-        self.shape = TurnShape(1, 1)
-        self._stack = stack
-        self._worker: Worker | None = None
-        self._rehearsals: list[dict[str, float]] = []
-        """The metrics of the workers that only built."""
-        self._probes: list[list[float]] = []
-        self._extra = stalls.extra_steps(arm.index)
-        self._where: dict[str, int] = {}
-        """On which core its steps are to stay, if they work in one thread."""
-
-    @property
-    def worker(self) -> Worker:
-        assert self._worker is not None  # noqa: S101 - a schedule starts it first
-        return self._worker
-
-    @property
-    def workers(self) -> Sequence[Worker]:
+        """What its worker replied to `begin`, `prepare` and `warm`, if it is one that steps."""
+        self.workers: list[Worker] = []
         """The processes started so far."""
-        return [self._worker] if self._worker else []
+        self.shape = TurnShape(1, 1)
+        """Of its turns, if these are steps."""
+        self._stack = stack
 
     @property
     def step(self) -> float:
@@ -144,25 +131,87 @@ class Stepper:
         """Whether only the first step of the process is measured."""
         return bool(self.reply.get("cold"))
 
+    @abstractmethod
     def start(self) -> None:
-        """Start the process and ask it to import what it needs, without waiting."""
-        self._worker = self._stack.enter_context(self.arm.conditions.worker())
+        """Start the processes and ask them to import what they need, without waiting."""
+
+    @abstractmethod
+    def started(self) -> None:
+        """Wait until they have imported that."""
+
+    def rehearse(self) -> None:  # noqa: B027 - most have nothing to build
+        """Time one more build in a worker of its own, if the arm asks for it."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Have them build what they step, and wait for it."""
+
+    @abstractmethod
+    def warm(self) -> None:
+        """Step until the step time is steady."""
+
+    def probe(self) -> None:  # noqa: B027 - windows of requests have no step to look at
+        """Time single steps after another arm's turn, to see how many of them are slower."""
+
+    def warm_steps(self) -> int:
+        """How many untimed steps a turn needs, judged by the probes."""
+        return 0
+
+    @abstractmethod
+    def turn(self) -> Turn:
+        """Take one turn."""
+
+    @abstractmethod
+    def enough(self, turns: Sequence[Turn]) -> bool:
+        """Whether these turns are all that was asked for."""
+
+    @abstractmethod
+    def launch(self, counted: CountedTurns) -> Launch:
+        """The launch record, with its proof."""
+
+    def accuracy(self, launch: Launch) -> Launch:
+        """The launch record with the accuracy of its results, if the arm asks for it."""
+        if not self.arm.accuracy:
+            return launch
+        labelled = registry.modes.get(self.arm.case.mode).labelled
+        return with_accuracy(self.workers[0], launch, final=self.arm.final, labelled=labelled)
+
+    def dismiss(self) -> None:
+        """End the processes: what they took is free for the accuracy passes of the others."""
+        for worker in self.workers:
+            worker.close()
+            worker.kill()
+
+
+class WorkerPlayer(Player):
+    """One worker that is stepped in turns."""
+
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
+        super().__init__(arm, stack)
+        self._rehearsals: list[dict[str, float]] = []
+        """The metrics of the workers that only built."""
+        self._probes: list[list[float]] = []
+        self._extra = stalls.extra_steps(arm.index)
+
+    @property
+    def worker(self) -> Worker:
+        return self.workers[0]
+
+    def start(self) -> None:
+        self.workers = [self._stack.enter_context(self.arm.conditions.worker())]
         settings = asdict(self.arm.conditions.settings)
         self.worker.send("begin", case=self.arm.case.to_json(), settings=settings)
 
     def started(self) -> None:
-        """Wait until it has imported that."""
         self.reply = self.worker.receive()
 
     def rehearse(self) -> None:
-        """Time one more build in a worker of its own, if the arm asks for it."""
         if (conditions := self.arm.builds) is not None:
             with conditions.worker() as worker:
                 reply = worker.prepare(self.arm.case.to_json(), asdict(conditions.settings))
             self._rehearsals.append(reply["metrics"])
 
     def prepare(self) -> None:
-        """Have it build what it steps, and wait for it."""
         quickest = {
             metric: min(times)
             for name, metric in QUICKEST.items()
@@ -172,18 +221,15 @@ class Stepper:
         self.environment = self.worker.ask("environment")
 
     def warm(self) -> None:
-        """Step until the step time is steady."""
         self.reply = joined(self.reply, {"block": 1} if self.cold else self.worker.ask("warm"))
 
     def probe(self) -> None:
-        """Time single steps after another arm's turn, to see how many of them are slower."""
         if self.cold or self.step >= LONG:
             return
         count = min(PROBE_STEPS, max(4, math.ceil(PROBE_SECONDS / max(self.step, 1e-6))))
         self._probes.append([x.wall for x in to_samples(self._sample(count, 1)["samples"])])
 
     def warm_steps(self) -> int:
-        """How many untimed steps a turn needs, judged by the probes."""
         if not self._probes:
             return int(LONG <= self.step < NEVER_COLD)
         typical = [statistics.median(steps) for steps in zip(*self._probes, strict=True)]
@@ -192,24 +238,21 @@ class Stepper:
         return slow[-1] + 1 if slow else 0
 
     def turn(self) -> Turn:
-        """Take one turn."""
         shape = self.shape
         warm = shape.warm + next(self._extra) if shape.warm else 0
         reply = self._sample(shape.samples, shape.block, warm=warm)
         return Turn.of(to_samples(reply["samples"]), shape.block)
 
     def _sample(self, count: int, block: int, **more: int) -> dict[str, Any]:
-        return self.worker.ask("sample", count=count, block=block, **more, **self._where)
+        return self.worker.ask("sample", count=count, block=block, **more)
 
     def enough(self, turns: Sequence[Turn]) -> bool:
-        """Whether these turns are all that was asked for."""
         # Both a minimum count and a minimum time: neither a few long steps nor many short ones at once are enough.
         conditions = self.arm.conditions
         seconds = sum(turn.wall for turn in turns)
         return self.cold or (sum(len(x.samples) for x in turns) >= conditions.samples and seconds >= conditions.seconds)
 
     def launch(self, counted: CountedTurns) -> Launch:
-        """The launch record, with its proof."""
         samples = [sample for turn in counted.turns for sample in turn.samples]
         reply = joined(self.reply, self.worker.ask("usage"), {"block": self.shape.block})
         if self.environment:
@@ -226,30 +269,15 @@ class Stepper:
             self.worker.ask("trace", folder=str(self.arm.trace))
         return without_fresh_metrics(launch) if self.arm.conditions.settings.forked else launch
 
-    def dismiss(self) -> None:
-        """End its process: what that took is free for the accuracy passes of the others."""
-        _end(self.workers)
 
-    def accuracy(self, launch: Launch) -> Launch:
-        """The launch record with the accuracy of its results, if the arm asks for it."""
-        if not self.arm.accuracy:
-            return launch
-        labelled = registry.modes.get(self.arm.case.mode).labelled
-        return with_accuracy(self.worker, launch, final=self.arm.final, labelled=labelled)
-
-
-class Answerers:
+class InstancesPlayer(Player):
     """Several workers that answer requests at the same time, each on its own cores. A turn is a window of seconds.
 
-    If any fails, the launch fails.
+    If any fails, the launch fails. The first requests of a window count, because users wait for those too.
     """
 
     def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
-        self.arm = arm
-        self.failure: WorkerError | None = None
-        self.environment: dict[str, Any] = {}
-        self.workers: list[Worker] = []
-        self._stack = stack
+        super().__init__(arm, stack)
         self._answers: list[dict[str, Any]] = []
         """The replies of each to `begin`, `prepare` and `warm`."""
 
@@ -262,9 +290,6 @@ class Answerers:
     def started(self) -> None:
         self._answers = self._replies(self.arm.conditions.timeout)
 
-    def rehearse(self) -> None:
-        """Nothing: their start is that of several processes at once."""
-
     def prepare(self) -> None:
         self._join("prepare")
         environments = self._ask("environment")
@@ -273,9 +298,6 @@ class Answerers:
 
     def warm(self) -> None:
         self._join("warm")
-
-    def probe(self) -> None:
-        """Nothing: the first requests of a window count, because users wait for those too."""
 
     def turn(self) -> Turn:
         seconds = self.arm.conditions.seconds
@@ -334,12 +356,6 @@ class Answerers:
         )
         return with_wait_note(with_sample_note(launch, samples, conditions), samples, conditions)
 
-    def accuracy(self, launch: Launch) -> Launch:
-        return with_accuracy(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch
-
-    def dismiss(self) -> None:
-        _end(self.workers)
-
     def _join(self, do: str) -> None:
         """Ask each of them, and keep what it answers beside its earlier replies."""
         self._answers = [joined(*both) for both in zip(self._answers, self._ask(do), strict=True)]
@@ -360,15 +376,6 @@ class Answerers:
         return replies
 
 
-def _end(workers: Sequence[Worker]) -> None:
-    for worker in workers:
-        worker.close()
-        worker.kill()
-
-
-Player: TypeAlias = Stepper | Answerers
-
-
 def new_player(arm: Arm, stack: contextlib.ExitStack) -> Player:
     """The player for an arm: one worker that steps, or several that answer requests at the same time."""
-    return (Answerers if arm.conditions.instances else Stepper)(arm, stack)
+    return (InstancesPlayer if arm.conditions.instances else WorkerPlayer)(arm, stack)

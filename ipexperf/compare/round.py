@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.compare.arm import Arm
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
-from ipexperf.report.lines import named
 from ipexperf.result import Launch, RoundRecord, Schedule, SeatRecord
 
 
@@ -45,7 +44,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ArmResult:
     """The results of one arm in a round. `times` has, for each of its processes, the seconds per step of every turn."""
 
     arm: Arm
@@ -64,26 +63,42 @@ def excused(launch: Launch) -> Launch:
     return replace(launch, contended="", notes=(*launch.notes, busy))
 
 
-def tell_repeated(repeated: list[tuple[str, str]], what: str, say: Callable[[str], None]) -> None:
-    """Say in a line what these cases do again, with the reason of the first, and forget them."""
-    if repeated:
-        names, reasons = zip(*repeated, strict=True)
-        say(f"{named(names)}: {what}{reasons[0]}")
-        repeated.clear()
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why a session of pytest did not stand in a test."""
+
+    how: str
+    """`skipped`, `failed` or `missing`."""
+    why: str
+    error: WorkerError | None = None
+    """How its process ended, if it did."""
+
+    @property
+    def broken(self) -> WorkerError | None:
+        """What is wrong with its arm. That it has no such test, or skipped it, is no error."""
+        if self.how == "skipped" or not self.why:
+            return None
+        return WorkerError("import_error" if self.how == "missing" else "error", str(self))
+
+    def __str__(self) -> str:
+        how = "is not there" if self.how == "missing" else self.how
+        return f"its test {how}{f': {self.why}' if self.why else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One side for each arm, in their order. `dropped` counts turns discarded because the machine was busy."""
+    """The result of each arm, in their order. `dropped` counts turns discarded because the machine was busy."""
 
-    sides: tuple[Side, ...]
+    results: tuple[ArmResult, ...]
     schedule: Schedule
     started_at: str
     turns: int = 0
     dropped: int = 0
     seconds: float = 0.0
-    thin: bool = False
+    busy: bool = False
     """Whether too few turns are left because the machine was busy for most of the round."""
+    absences: tuple[Absence | None, ...] = ()
+    """Why each arm did not stand in the test, if any did not. There are no results then."""
     uid: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def record(self, group: str, number: int, seats: Sequence[SeatRecord]) -> RoundRecord:
@@ -102,5 +117,5 @@ class Round:
 
     def log_ratio(self, base: int, other: int) -> float:
         """Log of how many times slower `other` is than `base`: one number per round."""
-        first, second = self.sides[base], self.sides[other]
+        first, second = self.results[base], self.results[other]
         return judge.log_ratio(first.times, second.times, paired=self.schedule == "together")

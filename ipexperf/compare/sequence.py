@@ -12,10 +12,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from ipexperf.bench.outcome import ABSENT
-from ipexperf.compare import apart, together
+from ipexperf.compare import rounds
+from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
-from ipexperf.compare.group import MOST_ARMS
-from ipexperf.compare.round import Effort, Round, Side, excused, tell_repeated
+from ipexperf.compare.round import Absence, ArmResult, Effort, Round, excused
+from ipexperf.compare.rounds import Lineup, Say, Schedule
+from ipexperf.compare.together import Together
+from ipexperf.compare.walk import TELLING, Suite, Walk
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking
 from ipexperf.errors import WorkerError
@@ -67,10 +70,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both sides of one comparison in one round."""
+    """The results of both arms of a comparison in one round."""
 
-    a: Side
-    b: Side
+    a: ArmResult
+    b: ArmResult
     log_ratio: float
     round: Round
 
@@ -105,7 +108,7 @@ class Standing:
         return "" if self.seconds_left is None else f"{units.seconds_between(*self.seconds_left)} more"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Comparison:
     """Two arms that are compared in pairs until the judge is sure. It can be read at any time."""
 
@@ -213,6 +216,14 @@ class Comparison:
             for arm in (self.a, self.b)
         ]
 
+    def arms_of_test(self) -> list[Arm]:
+        """Both arms for the next pair of a function, whose answers and captures may differ from process to process.
+
+        To capture what a call does takes as long as dozens of calls.
+        """
+        prove = not self.pairs or metrics.captures_tell(self.metrics, self.gate, self.policy.alpha)
+        return [replace(arm, prove=prove, accuracy=arm.index < TELLING) for arm in self.arms()]
+
     def judge(self, *, last: bool = False) -> None:
         """Judge the pairs so far, and end them if the worse of both decisions is sure."""
         typical, mean = self._typical, self._mean = self._decisions(last=last)
@@ -230,6 +241,26 @@ class Comparison:
         absent = error.outcome == ABSENT
         self.failure = Failure(arm, error)
         self.ended = Ending(Why.ABSENT, error.reason) if absent else Ending(Why.FAILED, "an arm failed")
+
+    def end_absent(self, absences: Sequence[Absence | None]) -> None:
+        """End it, because a session of an arm did not stand in its test."""
+        if blamed := self._blamed([absence.error if absence else None for absence in absences]):
+            self.fail(*blamed)
+            return
+        alone = [absence.broken if absence and not all(absences) else None for absence in absences]
+        self.failure = Failure(*blamed) if (blamed := self._blamed(alone)) else None
+        names = [arm.name or "this run" for arm in (self.a, self.b)]
+        texts = list(dict.fromkeys(str(absence) for absence in absences if absence))
+        if len(texts) == 1 and all(absences):
+            text = f"in both arms {texts[0]}"
+        else:
+            text = "; ".join(f"{name}: {absence}" for name, absence in zip(names, absences, strict=True) if absence)
+        self.ended = Ending(Why.ABSENT, text)
+
+    def _blamed(self, errors: Sequence[WorkerError | None]) -> tuple[Arm, WorkerError] | None:
+        """The arm that is to blame, the user's own first, and its error."""
+        both = ((self.b, errors[1]), (self.a, errors[0]))
+        return next(((arm, arm.blamed(error)) for arm, error in both if error), None)
 
     def end_with_budget(self) -> None:
         done = len(self.pairs)
@@ -255,41 +286,44 @@ class Comparison:
         return typical, mean
 
 
-class Contest:
+class PairedRounds:
     """Comparisons that share rounds."""
 
     def __init__(
         self,
         comparisons: Sequence[Comparison],
-        effort: Effort,
         conductor: Conductor,
-        chance: random.Random,
-        say: Callable[[str], None],
+        say: Say,
         *,
+        effort: Effort | None = None,
+        chance: random.Random | None = None,
         show: Callable[[Standing], None] | None = None,
         fresh: bool = False,
         repeat_builds: bool = False,
+        suite: Suite | None = None,
     ) -> None:
-        """Plan the rounds.
+        """Plan the rounds. With a `suite` they are walks through its tests.
 
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
         Unless they must start `fresh`, workers are forked in every round but the first, from servers that live as long
         as their comparisons: pairs with a server in common are independent (ADR 46).
         With `repeat_builds` the arms start fresh, and only workers that build their cases once more are forked.
         """
+        self.say = say
+        self.chance = chance or random.Random()  # noqa: S311 - a start order, no secret
+        self.spent = conductor.spent
         self._comparisons = comparisons
-        self._effort = effort
+        self._effort = effort or Effort()
         self._conductor = conductor
-        self._chance = chance
-        self._say = say
         self._show = show or (lambda standing: say(Step(standing)))
         self._fresh = fresh
         self._repeat_builds = repeat_builds
+        self._walk = Walk(suite, conductor.spent) if suite else None
         self._servers = ExitStack()
-        self._forked: tuple[set[int], Forking] = (set(), FRESH)
+        self._forked: tuple[set[Comparison], Forking] = (set(), FRESH)
         """The comparisons that have servers, and these servers."""
         self._began = time.monotonic()
-        self._repeated: list[tuple[str, str]] = []
+        self._disturbed: list[tuple[str, str]] = []
         """The cases whose pair of this round does not count, each with the reason."""
 
     def play(self) -> Iterator[None]:
@@ -298,62 +332,54 @@ class Contest:
         Yields after each round but the last.
         """
         with self._servers:
-            live = self._live()
-            while live:
-                for part in self._parts(live):
-                    self._play(part)
-                    tell_repeated(self._repeated, "the machine was busy, so this pair is made again: ", self._say)
-                live = self._live()
-                if live:
-                    yield
+            yield from rounds.play(self)
+        if all(comparison.stop.why is Why.ABSENT for comparison in self._comparisons):  # green would mean: not slower
+            for comparison in self._comparisons:
+                if comparison.failure is not None:
+                    comparison.fail(comparison.failure.arm, comparison.failure.error)
 
-    def _live(self) -> list[Comparison]:
-        """The comparisons that take part in the next round. They end if the budget is spent."""
-        live = [comparison for comparison in self._comparisons if comparison.ended is None]
-        if live and self._conductor.spent():
-            for comparison in live:
-                comparison.end_with_budget()
-            return []
-        return live
+    def open(self) -> list[Comparison]:
+        return [comparison for comparison in self._comparisons if comparison.ended is None]
 
-    def _parts(self, live: Sequence[Comparison]) -> list[list[Comparison]]:
-        """Split comparisons into shared rounds of at most MOST_ARMS arms. Those measured apart have their own."""
-        parts: list[list[Comparison]] = []
-        sharing: dict[int, list[Comparison]] = {}
-        for comparison in live:
-            if comparison.apart:
-                parts.append([comparison])
-                continue
-            shared = sharing.setdefault(len(comparison.pairs), [])
-            shared.append(comparison)
-            if 2 * len(shared) >= MOST_ARMS:
-                parts.append(sharing.pop(len(comparison.pairs)))
-        return [*sharing.values(), *parts]
+    def cut(self, entries: Sequence[Comparison]) -> None:
+        for comparison in entries:
+            comparison.end_with_budget()
 
-    def _play(self, live: Sequence[Comparison]) -> None:
-        """Play one round of these comparisons: of one that is measured apart, or of several together."""
-        number = len(live[0].pairs)
-        for comparison in live:
+    def begin(self, number: int, entries: Sequence[Comparison]) -> None:
+        if self._walk:
+            left = self._left(number, entries)
+            self.say(Step(f"walk {number}: {units.plural(len(entries), 'test')}{left}"))
+
+    def split(self, waiting: Sequence[Comparison]) -> tuple[Schedule, list[Lineup[Comparison]], Sequence[Comparison]]:
+        """At most MOST_ARMS arms share a round, with as many pairs each. Arms that are measured apart share none."""
+        if self._walk:
+            return self._walk, [Lineup([comparison], comparison.arms_of_test()) for comparison in waiting], []
+        first = waiting[0]
+        if first.apart:
+            return Apart(self._effort, mirrored=True), [self._lineup([first])], waiting[1:]
+        sharing = [one for one in waiting if not one.apart and len(one.pairs) == len(first.pairs)]
+        sharing = sharing[: rounds.MOST_ARMS // 2]
+        rest = [comparison for comparison in waiting if comparison not in sharing]
+        return Together(replace(self._effort, keep=True)), [self._lineup(sharing)], rest
+
+    def _lineup(self, comparisons: Sequence[Comparison]) -> Lineup[Comparison]:
+        number = len(comparisons[0].pairs)
+        for comparison in comparisons:
             self._show(self._standing(comparison))
-        arms = [arm for comparison in live for arm in comparison.arms()]
+        arms = [arm for comparison in comparisons for arm in comparison.arms()]
         if self._repeat_builds:
-            servers = self._servers_of(live, arms)
+            servers = self._servers_of(comparisons, arms)
             arms = [replace(arm, builds=servers.forked(arm.case, arm.conditions)) for arm in arms]
             if number == 0 and any(arm.builds is None for arm in arms):
-                self._say("builds are timed once a process, and not repeated: the workers of a case are not forked")
+                self.say("builds are timed once a process, and not repeated: the workers of a case are not forked")
         elif number and not self._fresh:  # the first round measures what a fresh process pays
-            servers = self._servers_of(live, arms)
+            servers = self._servers_of(comparisons, arms)
             arms = [replace(arm, conditions=servers.conditions(arm.case, arm.conditions)) for arm in arms]
-        if live[0].apart:
-            played = apart.play(arms, self._effort, self._chance, self._say, mirrored=True)
-        else:
-            played = together.play(arms, replace(self._effort, keep=True), self._chance, self._say)
-        for place, comparison in enumerate(live):
-            self._take(comparison, played, 2 * place, 2 * place + 1)
+        return Lineup(comparisons, arms)
 
-    def _servers_of(self, live: Sequence[Comparison], arms: Sequence[Arm]) -> Forking:
+    def _servers_of(self, comparisons: Sequence[Comparison], arms: Sequence[Arm]) -> Forking:
         """The servers that these arms are forked from, started when these comparisons first share a round."""
-        shared = {id(comparison) for comparison in live}
+        shared = set(comparisons)
         if not shared <= self._forked[0]:
             self._servers.close()
             # With two pairs ahead, a server for each arm saves imports too.
@@ -361,27 +387,42 @@ class Contest:
             self._forked = shared, self._servers.enter_context(servers)
         return self._forked[1]
 
+    def take(self, lineup: Lineup[Comparison], played: Round) -> list[Comparison]:
+        """A pair that the machine disturbed is made again in the next round."""
+        if played.absences:
+            lineup.members[0].end_absent(played.absences)
+            return []
+        for place, comparison in enumerate(lineup.members):
+            self._take(comparison, played, 2 * place, 2 * place + 1)
+        return []
+
     def _take(self, comparison: Comparison, played: Round, first: int, second: int) -> None:
-        a, b = played.sides[first], played.sides[second]
-        broken = next((side for side in (a, b) if side.error is not None), None)
+        a, b = played.results[first], played.results[second]
+        broken = next((result for result in (a, b) if result.error is not None), None)
         if broken is not None and broken.error is not None:
             # A driver may end the process itself; the last lines of its log say why.
             outcome, _ = launch.how_it_ended(broken.error, broken.arm.conditions.accelerator)
-            if outcome == "out_of_memory" and played.schedule == "together":
-                self._say(f"{broken.error.reason}: {APART}")
+            if outcome == "out_of_memory" and played.schedule == "together" and not self._walk:
+                self.say(f"{broken.error.reason}: {APART}")
                 comparison.apart = True
             else:
                 comparison.fail(comparison.a if broken is a else comparison.b, broken.error)
             return
-        if played.thin and comparison.discarded < DISCARDED:
+        if played.busy and comparison.discarded < DISCARDED:
             comparison.discarded += 1
-            self._repeated.append((comparison.b.case.name, b.launch.contended))
+            self._disturbed.append((comparison.b.case.name, b.launch.contended))
             return
+        if self._walk and comparison.pairs:
+            # Later captures tell how much their counts vary: one fingerprint is enough.
+            a, b = (replace(one, launch=replace(one.launch, fingerprint=None)) for one in (a, b))
         comparison.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
         if wrong(comparison.pairs[0].a.launch) or wrong(comparison.pairs[0].b.launch):
             comparison.ended = Ending(Why.WRONG, "an arm failed its proof or accuracy")
         elif sequential.due(len(comparison.pairs), comparison.policy):
             comparison.judge()
+
+    def say_repeated(self) -> None:
+        rounds.say_repeated(self._disturbed, "the machine was busy, so this pair is made again: ", self.say)
 
     def _standing(self, comparison: Comparison) -> Standing:
         """The estimate so far, and the least and the most seconds left."""
@@ -390,6 +431,15 @@ class Contest:
         left = seconds_left(comparison.policy, number, (time.monotonic() - self._began) / number) if number else None
         estimate = ratios.combine(logs) if number > 1 else None
         return Standing(name, number, comparison.policy.max_pairs, estimate, left)
+
+    def _left(self, number: int, live: Sequence[Comparison]) -> str:
+        """How long the tests of a walk of this number take."""
+        if number == 1:
+            return ""
+        each = (time.monotonic() - self._began) / (number - 1) * len(live) / len(self._comparisons)
+        least = min(live, key=lambda comparison: len(comparison.pairs) - comparison.policy.max_pairs)
+        left = seconds_left(least.policy, len(least.pairs), each)
+        return f", {units.seconds_between(*left)} more"
 
 
 def wrong(launch: Launch) -> str:

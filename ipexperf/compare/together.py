@@ -7,13 +7,13 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ipexperf.compare import alike, order
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import CountedTurns, Player, Stepper, Turn, failed, guarded, new_player
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.players import CountedTurns, Player, Turn, failed, guarded, new_player
+from ipexperf.compare.round import ArmResult, Effort, Round
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import MachineLoad, Watch, averaged
@@ -58,11 +58,24 @@ class Rotations:
         return [rotation[arm] for rotation in self.counted if arm in rotation]
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The schedule of arms that are alive at once."""
+
+    effort: Effort
+
+    def play(
+        self, rounds: Sequence[Sequence[Arm]], chance: random.Random, say: Callable[[str], None]
+    ) -> Iterator[Round]:
+        for arms in rounds:
+            yield play(arms, self.effort, chance, say)
+
+
 def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
-    """Make a round of these arms. The failure of one arm ends up in its side; it is never raised."""
+    """Make a round of these arms. The failure of one arm ends up in its result; it is never raised."""
     began, started = time.monotonic(), now()
     with contextlib.ExitStack() as stack:
-        players: list[Player] = [new_player(arm, stack) for arm in arms]
+        players = [new_player(arm, stack) for arm in arms]
         _start(players, chance)
         alive = _alive(players)
         workers = [worker for player in alive for worker in player.workers[:1]]
@@ -81,14 +94,13 @@ def take_turns(players: Sequence[Player], effort: Effort, chance: random.Random,
     began, started = time.monotonic(), now()
     watch = Watch([player.arm.conditions for player in _alive(players)])
     _warm(players, effort)
-    steps = [player.step for player in _alive(players) if isinstance(player, Stepper)]
-    effort = effort.for_steps(min(steps, default=0.0))
+    effort = effort.for_steps(min((player.step for player in _alive(players)), default=0.0))
     watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
     rotations = _rotate(players, effort, watch, chance, say)
-    thin = _thin(rotations, effort)
-    sides = _sides(players, rotations, thin=thin)
+    busy = _mostly_busy(rotations, effort)
+    results = _results(players, rotations, busy=busy)
     turns, dropped = len(rotations.counted), len(rotations.dropped)
-    return Round(tuple(sides), "together", started, turns, dropped, time.monotonic() - began, thin)
+    return Round(tuple(results), "together", started, turns, dropped, time.monotonic() - began, busy)
 
 
 def _alive(players: Sequence[Player]) -> list[Player]:
@@ -149,9 +161,9 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         for player in _alive(players):
             with guarded(player):
                 player.probe()
-    steppers = [player for player in _alive(players) if isinstance(player, Stepper)]
-    agreed = order.shapes([player.step for player in steppers], [player.block for player in steppers], effort.seconds)
-    for player, shape in zip(steppers, agreed, strict=True):
+    alive = _alive(players)
+    agreed = order.shapes([player.step for player in alive], [player.block for player in alive], effort.seconds)
+    for player, shape in zip(alive, agreed, strict=True):
         alone = order.TurnShape(1, 1) if player.cold else shape
         warm = 0 if len(players) == 1 else player.warm_steps() if player.arm.warm is None else player.arm.warm
         player.shape = replace(alone, warm=warm)
@@ -162,7 +174,7 @@ def _refuse_full_card(warm: Sequence[Player]) -> None:
 
     Without a right that few have, Intel's drivers say that all of a card is free. So what the players have counts too.
     """
-    replies = [player.reply for player in warm if isinstance(player, Stepper)]
+    replies = [player.reply for player in warm]
     room = min(
         [
             1 - sum(reply.get("taken", 0.0) for reply in replies),
@@ -184,7 +196,7 @@ def _rotate(
     began = spoken = time.monotonic()
     until = began + PATIENCE * seconds
     # Only the first step of a process is a cold start.
-    cold = any(isinstance(player, Stepper) and player.cold for player in players)
+    cold = any(player.cold for player in players)
     while _alive(players):
         rotation: dict[int, Turn] = {}
         for place in next(orders):
@@ -229,33 +241,33 @@ def _enough(players: Sequence[Player], effort: Effort, rotations: Sequence[dict[
     return all(judge.precision(times[0], other) <= effort.precise for other in times[1:])
 
 
-def _sides(players: Sequence[Player], rotations: Rotations, *, thin: bool) -> list[Side]:
+def _results(players: Sequence[Player], rotations: Rotations, *, busy: bool) -> list[ArmResult]:
     """Record each arm: its samples and proof, and its accuracy if that was asked for."""
-    sides = []
+    results = []
     for place, player in enumerate(players):
-        counted = _counted(player, place, rotations, float(len(players)), thin=thin)
+        counted = _counted(player, place, rotations, float(len(players)), busy=busy)
         launch = None
         if player.failure is None:
             with guarded(player):
                 launch = player.accuracy(player.launch(counted))
                 player.dismiss()
         times = (counted.times,) if launch else ()
-        sides.append(Side(player.arm, launch or failed(player), player.environment, times, player.failure))
-    return sides
+        results.append(ArmResult(player.arm, launch or failed(player), player.environment, times, player.failure))
+    return results
 
 
-def _thin(rotations: Rotations, effort: Effort) -> bool:
+def _mostly_busy(rotations: Rotations, effort: Effort) -> bool:
     """Whether the machine was busy for most of the round, so that too few turns count."""
     return len(rotations.counted) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
-def _counted(player: Player, place: int, rotations: Rotations, arms: float, *, thin: bool) -> CountedTurns:
+def _counted(player: Player, place: int, rotations: Rotations, arms: float, *, busy: bool) -> CountedTurns:
     """The turns of one of so many arms that count. If too few do, all of them, marked as contended."""
     turns, contended = rotations.of(place), ""
     stretches = [*rotations.calm, *rotations.busy] if rotations.keep else rotations.calm
     if rotations.keep and len(rotations.busy) > len(rotations.calm):
         contended = rotations.busy[-1].busy
-    if thin:
+    if busy:
         lost = rotations.dropped
         turns = [*turns, *(rotation[place] for rotation in lost if place in rotation)]
         stretches = [*stretches, *rotations.busy]

@@ -167,7 +167,8 @@ def _outcome(entry: CaseStory, index: int) -> str:
 
 
 def _between(board: Board, old: int, new: int) -> list[str]:
-    lines = differences(*(board.environments[board.of_runs[place]] for place in (old, new)))
+    first, second = (board.environments[board.of_runs[place]] for place in (old, new))
+    lines = differences(first, second)
     before, after = ((board.runs[place].commit or "unknown")[:12] for place in (old, new))
     return lines if before == after else [*lines, f"commit: {before} -> {after}"]
 

@@ -21,11 +21,12 @@ from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import Case
-from ipexperf.compare import arm, together
+from ipexperf.compare import arm
 from ipexperf.compare.against import Against
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Effort, Round, Side
-from ipexperf.compare.walk import Suite, walk
+from ipexperf.compare.round import ArmResult, Effort, Round
+from ipexperf.compare.together import Together
+from ipexperf.compare.walk import Suite, Walk
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.dashboard import folder as folders
 from ipexperf.dossier import drawing, page, script
@@ -115,7 +116,7 @@ def make(
     with folders.whole(target) as new:
         say(Step(f"dossier of {case.id}: tracing both arms"))
         played = _traced(case, against, conductor, suite, new, say)
-        for side in played.sides:
+        for side in played.results:
             if side.error is not None:
                 raise UsageError(side.error.reason)
         made = _dossier(question, against, played, suite, new, say)
@@ -142,12 +143,11 @@ def _traced(
         for name, side in zip("ab", sides, strict=True)
     )
     chance = random.Random()  # noqa: S311 - a start order, no secret
-    if suite is None:
-        return together.play([a, b], Effort(keep=True), chance, say)
-    [(_, found)] = walk(suite, {case.model: [a, b]}, 1, chance, say)
-    if isinstance(found, tuple):
-        raise UsageError("; ".join(str(gone) for gone in found if gone))
-    return found
+    schedule = Walk(suite, conductor.spent) if suite else Together(Effort(keep=True))
+    [played] = schedule.play([[a, b]], chance, say)
+    if played.absences:
+        raise UsageError("; ".join(str(absence) for absence in played.absences if absence))
+    return played
 
 
 def _dossier(
@@ -158,7 +158,7 @@ def _dossier(
     new: Path,
     say: Callable[[str], None],
 ) -> Dossier:
-    a, b = played.sides
+    a, b = played.results
     summaries = [_summary(new / name) for name in "ab"]
     environments = a.environment or b.environment, b.environment or a.environment
     own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
@@ -238,7 +238,7 @@ def _lines(
     yield f"{question.case.id}: {told} beside {other}: {verdict.outcome}; {again} in the round that was traced"
     yield f"What differs: {few(differs, between='; ') or 'nothing that is recorded'}"
     name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
-    step = played.sides[0].launch.metrics.get(PRIMARY, 0.0)
+    step = played.results[0].launch.metrics.get(PRIMARY, 0.0)
     a = "a call" if question.case.is_call else "a step"
     lost = f"{units.seconds(after - before)} more {a} in {name}" if after - before > NOTABLE * step else ""
     names = ", ".join(cause.name for cause in found)
@@ -246,7 +246,7 @@ def _lines(
     yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
 
 
-def _searches(question: Question, a: Side, b: Side) -> Iterator[Search]:
+def _searches(question: Question, a: ArmResult, b: ArmResult) -> Iterator[Search]:
     """The searches that can find something."""
     if question.against is None:
         return
@@ -260,7 +260,7 @@ def _searches(question: Question, a: Side, b: Side) -> Iterator[Search]:
         yield Search("commit", "", since, until)
 
 
-def _counts(a: Side, b: Side) -> Iterator[tuple[str, float, float]]:
+def _counts(a: ArmResult, b: ArmResult) -> Iterator[tuple[str, float, float]]:
     """The metrics of both steps: their times, and what has no noise."""
     for name in (PRIMARY, *COUNTS):
         before, after = (side.launch.metrics.get(name) for side in (a, b))

@@ -61,7 +61,7 @@ class RunRecord:
     meta: Mapping[str, Any]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], outcomes: Mapping[str, int]) -> RunRecord:
+    def of(cls, row: Mapping[Any, Any], outcomes: Mapping[str, int]) -> RunRecord:
         """The record of a row of `statements.runs`."""
         stored = {field.name: row[field.name] for field in fields(cls) if field.name != "outcomes"}
         return cls(**stored, outcomes=outcomes)

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ipexperf.bench import user_files
 from ipexperf.compare import locked
 from ipexperf.compare.against import AgainstRun
-from ipexperf.compare.group import GroupRun
-from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.walk import WalkRun
+from ipexperf.compare.group import GroupRequest, GroupRun
 from ipexperf.conduct import interrupts
 from ipexperf.errors import HistoryError, IpexperfError
 from ipexperf.plan import gates, groups, matrix
@@ -232,10 +230,7 @@ class Measurer:
             fresh=doubtful or any(gates.needs_fresh(self._judge.gate(case)) for case in part.cases),
             changed=self._judge.arms.unseen(part.cases),
         )
-        if part.cases[0].is_call:
-            assert self._suite is not None  # noqa: S101 - set before any function is measured
-            return WalkRun(self._suite, request, self.conductor, self._say)
-        return GroupRun(request, self.conductor, self._say)
+        return GroupRun(request, self.conductor, self._say, suite=self._suite if part.cases[0].is_call else None)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:

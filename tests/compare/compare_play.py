@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,8 +15,8 @@ from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import CountedTurns, Turn
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.players import CountedTurns, Player, Turn
+from ipexperf.compare.round import ArmResult, Effort, Round
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
@@ -45,17 +46,17 @@ def play(*arms: Arm, effort: Effort = QUICK, say: Callable[[str], None] = lambda
     return together.play(arms, effort, chance(), say)
 
 
-def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = None, **more: float) -> Side:
+def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = None, **more: float) -> ArmResult:
     """What an arm did whose turns all took so long; one with an error did nothing."""
     if error is not None:
-        return Side(arm, Launch(0, error.outcome, error.reason), {}, (), error)  # type: ignore[arg-type]
+        return ArmResult(arm, Launch(0, error.outcome, error.reason), {}, (), error)  # type: ignore[arg-type]
     samples = (Sample(time, time, 0.0),) * 3
     done = Launch(0, "ok", samples=samples, metrics={"step_time": time, **more}, proof=checks)
-    return Side(arm, done, {"software": {}}, ((time,) * 3,))
+    return ArmResult(arm, done, {"software": {}}, ((time,) * 3,))
 
 
-def pair(a: Side | float, b: Side | float, **more: Any) -> Round:
-    sides = [one if isinstance(one, Side) else side(one) for one in (a, b)]
+def pair(a: ArmResult | float, b: ArmResult | float, **more: Any) -> Round:
+    sides = [one if isinstance(one, ArmResult) else side(one) for one in (a, b)]
     return Round(tuple(sides), **{"schedule": "together", "started_at": NOW, **more})
 
 
@@ -84,7 +85,9 @@ class ScriptedRounds:
         del effort, chance, say
         self.asked.append(list(arms))
         found = self._script(arms)
-        return replace(found, sides=tuple(replace(one, arm=arm) for one, arm in zip(found.sides, arms, strict=True)))
+        return replace(
+            found, results=tuple(replace(one, arm=arm) for one, arm in zip(found.results, arms, strict=True))
+        )
 
 
 def use(rounds: ScriptedRounds | None) -> None:
@@ -94,7 +97,7 @@ def use(rounds: ScriptedRounds | None) -> None:
 
 
 def finish(run: Any) -> None:
-    """Make all rounds of a group or of a contest."""
+    """Make all rounds of a group or of comparisons."""
     for _ in run.play():
         """Nobody looks at what there is so far."""
 
@@ -104,31 +107,26 @@ def scripted(rounds: Iterator[Round]) -> ScriptedRounds:
 
     def script(arms: Sequence[Arm]) -> Round:
         found = next(rounds)
-        sides = list(found.sides)
+        sides = list(found.results)
         while len(sides) < len(arms):
-            sides += next(rounds).sides
-        return replace(found, sides=tuple(sides))
+            sides += next(rounds).results
+        return replace(found, results=tuple(sides))
 
     return ScriptedRounds(script)
 
 
-class Scripted:
+class Scripted(Player):
     """A player that is no process: what its turns take is told beforehand."""
 
     def __init__(self, arm: Arm, times: Callable[[int], float]) -> None:
-        self.arm = arm
-        self.failure: WorkerError | None = None
-        self.environment: dict[str, Any] = {}
-        self.workers: list[Any] = []
+        super().__init__(arm, ExitStack())
         self._times = times
         self.taken = 0
 
     def start(self) -> None: ...
     def started(self) -> None: ...
-    def rehearse(self) -> None: ...
     def prepare(self) -> None: ...
     def warm(self) -> None: ...
-    def probe(self) -> None: ...
 
     def turn(self) -> Turn:
         time = self._times(self.taken)
@@ -142,9 +140,6 @@ class Scripted:
         samples = tuple(sample for turn in counted.turns for sample in turn.samples)
         shares, contended, notes = counted.shares, counted.contended, counted.notes
         return Launch(self.arm.index, "ok", samples=samples, gate=shares, contended=contended, notes=notes)
-
-    def dismiss(self) -> None:
-        """Nothing: there is no process."""
 
     def accuracy(self, launch: Launch) -> Launch:
         return launch

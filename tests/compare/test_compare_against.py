@@ -17,7 +17,7 @@ from ipexperf.bench import loading
 from ipexperf.case import AGAINST, ITSELF, Case
 from ipexperf.compare.against import Against, AgainstRun, Judged
 from ipexperf.compare.arm import FLAG
-from ipexperf.compare.round import Side
+from ipexperf.compare.round import ArmResult
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -95,7 +95,7 @@ def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor)
 def test_what_the_other_tree_lacks_is_not_measured_and_its_baseline_is_unable(conductor: Conductor) -> None:
     """So no network is green because the other arm could not find it: a baseline's numbers judge it."""
     lacking = failed(WorkerError("absent", f"{OTHER}: unknown model"))
-    use(scripted(iter([replace(lacking, sides=lacking.sides[::-1])])))
+    use(scripted(iter([replace(lacking, results=lacking.results[::-1])])))
     run = AgainstRun(against(CASE, ArmSpec()), [(CASE, AS_ALL)], conductor, lambda _: None, QUICK, chance())
     finish(run)
     measurement, verdict, _ = run.judged()[CASE]
@@ -107,7 +107,7 @@ def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor)
     """The next case against it is not launched. One that stays on its own device is."""
     words = parse("device=lossy", FLAG)
     lost = failed(WorkerError("device_lost", f"{OTHER}: gone"))
-    rounds = scripted(iter([replace(lost, sides=lost.sides[::-1]), pair(1.0, 1.0)]))
+    rounds = scripted(iter([replace(lost, results=lost.results[::-1]), pair(1.0, 1.0)]))
     measurement, _, _ = judged(conductor, against(LOSSY, words), together=rounds)
     assert measurement.launches[-1].outcome == "device_lost"
     measurement, _, _ = judged(conductor, against(LOSSY, words), together=rounds)
@@ -135,7 +135,7 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
             raise stop
 
     monkeypatch.setattr(conductor, "ready", prepared)
-    use(scripted(replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0)))
+    use(scripted(replace(one, results=one.results * 2) for one in slower(0.001, 1.0)))
     other = Against(ArmSpec(), FLAG, cases, POLICY)
     run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance())
     with contextlib.suppress(stop):
@@ -150,13 +150,13 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
         assert (verdict.outcome, verdict.fails) == ("inconclusive", False)
 
 
-def of_answers(size: float, loss: float) -> Callable[[Side], Side]:
+def of_answers(size: float, loss: float) -> Callable[[ArmResult], ArmResult]:
     """Sides whose network answers with numbers of this size, and whose training ended with this loss."""
     values = base64.b64encode(struct.pack("<d", size)).decode()
     part = {"at": "result", "is": "float64", "shape": [], "bound": 1e-4, "values": values}
     answers = {"parts": [part], "weights": ""}
 
-    def answering(one: Side) -> Side:
+    def answering(one: ArmResult) -> ArmResult:
         metrics = {**one.launch.metrics, "loss": loss}
         return replace(one, launch=replace(one.launch, answers=answers, metrics=metrics))
 
@@ -176,9 +176,11 @@ CHANGED = "its answers changed: 1 -> 1.12 (bound 0.01%)"
     ],
 )
 def test_other_answers_than_the_first_arms_are_named_and_fail_if_that_is_a_baselines(
-    conductor: Conductor, lock: str, now: Callable[[Side], Side], outcome: str, words: str
+    conductor: Conductor, lock: str, now: Callable[[ArmResult], ArmResult], outcome: str, words: str
 ) -> None:
-    rounds = (replace(one, sides=(of_answers(1.0, 2.0)(one.sides[0]), now(one.sides[1]))) for one in slower(0.001, 1.0))
+    rounds = (
+        replace(one, results=(of_answers(1.0, 2.0)(one.results[0]), now(one.results[1]))) for one in slower(0.001, 1.0)
+    )
     other = replace(against(CASE, parse("PACE=1", FLAG)), lock=lock)
     _, verdict, _ = judged(conductor, other, together=scripted(rounds))
     assert (verdict.outcome, verdict.alone.outcome) == (outcome, "ok")

@@ -15,10 +15,9 @@ from free_machine import FREE
 from ipexperf.bench import loading
 from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.group import GroupRun
-from ipexperf.compare.players import Stepper
-from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.sequence import Comparison, Contest
+from ipexperf.compare.group import GroupRequest, GroupRun
+from ipexperf.compare.players import WorkerPlayer
+from ipexperf.compare.sequence import Comparison, PairedRounds
 from ipexperf.compare.together import BUILDS
 from ipexperf.conduct import server
 from ipexperf.conduct.conductor import Conductor
@@ -141,7 +140,7 @@ def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
         b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
         policy = PairPolicy(max_pairs=pairs)
         found = Comparison(a, b, policy)
-        finish(Contest([found], QUICK, conductor, chance(), print, repeat_builds=repeat_builds))
+        finish(PairedRounds([found], conductor, print, effort=QUICK, chance=chance(), repeat_builds=repeat_builds))
         conductor.close()
         return found
 
@@ -168,15 +167,15 @@ def test_builds_that_are_judged_are_repeated_in_forked_workers(
 ) -> None:
     """In turns, so that a disturbance hits both arms. The pairs themselves start fresh."""
     builds: list[tuple[str, bool]] = []
-    rehearse = Stepper.rehearse
+    rehearse = WorkerPlayer.rehearse
 
-    def watched(self: Stepper) -> None:
+    def watched(self: WorkerPlayer) -> None:
         assert not self.environment, "its own worker was built first"
         assert self.arm.builds is not None
         builds.append((self.arm.case.dtype, self.arm.builds.settings.forked))
         rehearse(self)
 
-    monkeypatch.setattr(Stepper, "rehearse", watched)
+    monkeypatch.setattr(WorkerPlayer, "rehearse", watched)
     found = compared({}, repeat_builds=True)
     assert starts(found) == [(None, None)] * 2
     for pair in range(2):

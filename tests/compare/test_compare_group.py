@@ -13,11 +13,10 @@ from free_machine import FREE, Clock
 
 from ipexperf.bench import loading
 from ipexperf.case import Case
-from ipexperf.compare import group
+from ipexperf.compare import rounds as loop
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.group import GroupRun
-from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Round, Side
+from ipexperf.compare.group import GroupRequest, GroupRun
+from ipexperf.compare.round import ArmResult, Round
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -90,8 +89,8 @@ def launched(*told: str) -> ScriptedRounds:
         [arm] = arms
         if told[arm.index] == "crashed":
             error = WorkerError("crashed", "it fell over")
-            return Round((Side(arm, Launch(arm.index, "crashed", error.reason), {}, (), error),), "together", NOW)
-        return Round((Side(arm, launch(arm), {"machine_key": "m"}, ((1.0,),)),), "together", NOW)
+            return Round((ArmResult(arm, Launch(arm.index, "crashed", error.reason), {}, (), error),), "together", NOW)
+        return Round((ArmResult(arm, launch(arm), {"machine_key": "m"}, ((1.0,),)),), "together", NOW)
 
     return ScriptedRounds(script)
 
@@ -182,13 +181,13 @@ def beside(
 ) -> ScriptedRounds:
     """Have each arm of a round end as given, or well: in this environment, with this step time and these metrics."""
 
-    def side(arm: Arm, arms: int) -> Side:
+    def side(arm: Arm, arms: int) -> ArmResult:
         ended = ends(arm, arms)
         if ended and ended != BUSY:
             error = WorkerError(ended, f"{arm.case.dtype} ended")
-            return Side(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
+            return ArmResult(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
         done = Launch(arm.index, "ok", metrics={"step_time": time(arm), **metrics}, contended=ended)
-        return Side(arm, done, environment(arm), ((time(arm),) * 2,))
+        return ArmResult(arm, done, environment(arm), ((time(arm),) * 2,))
 
     def script(arms: Sequence[Arm]) -> Round:
         return Round(tuple(side(arm, len(arms)) for arm in arms), "together", NOW, 2)
@@ -245,7 +244,7 @@ def test_more_arms_than_may_take_turns_are_split_around_the_reference(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each part has the reference, so that all have a ratio to it."""
-    monkeypatch.setattr(group, "MOST_ARMS", 3)
+    monkeypatch.setattr(loop, "MOST_ARMS", 3)
     rounds = beside()
     cases = [case(dtype="fp32"), *(case(dtype="bf16", batch=batch) for batch in range(1, 6))]
     run = of(make(), *cases, together=rounds)
@@ -263,7 +262,7 @@ def test_a_setting_takes_turns_with_the_same_case_without_it(
 
     The other settings of both are the same.
     """
-    monkeypatch.setattr(group, "MOST_ARMS", 3)
+    monkeypatch.setattr(loop, "MOST_ARMS", 3)
     plain = replace(case(dtype="bf16"), knobs=others)
     off = replace(plain, knobs=(*others, ("packed", "off")))
     cases = [FP32, plain, case(dtype="bf16", batch=2), case(dtype="bf16", batch=3), off]

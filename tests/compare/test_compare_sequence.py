@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +28,10 @@ from compare_play import (
 )
 from free_machine import Budget
 
-from ipexperf.compare import sequence, walk
-from ipexperf.compare.round import Round, Side
-from ipexperf.compare.sequence import Comparison, Contest, Why
+from ipexperf.compare import sequence
+from ipexperf.compare.round import ArmResult, Round
+from ipexperf.compare.sequence import Comparison, PairedRounds, Why
+from ipexperf.compare.walk import Suite, Walk
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.result import Check
@@ -38,25 +40,25 @@ POLICY = PairPolicy()
 WRONG = Check("dtype", ok=False, found="float32", expected="bf16")
 
 
-def contest(
+def pairs_of(
     *comparisons: Comparison,
     budget: int = 99,
     say: Callable[[str], None] = lambda _: None,
     together: ScriptedRounds | None = None,
     **more: Any,
-) -> Contest:
+) -> PairedRounds:
     use(together)
-    return Contest(comparisons, QUICK, Budget(budget), chance(), say, **more)  # type: ignore[arg-type]
+    return PairedRounds(comparisons, Budget(budget), say, effort=QUICK, chance=chance(), **more)  # type: ignore[arg-type]
 
 
 def measure(policy: PairPolicy = POLICY, *, a: Arm = A, b: Arm = B, **more: Any) -> Comparison:
     """As many pairs as the judge wants."""
     found = Comparison(a, b, policy)
-    finish(contest(found, **more))
+    finish(pairs_of(found, **more))
     return found
 
 
-def too_large(error: WorkerError, alone: Callable[[Arm], Side]) -> ScriptedRounds:
+def too_large(error: WorkerError, alone: Callable[[Arm], ArmResult]) -> ScriptedRounds:
     """Let the second of two arms end with this error, in the only round of both. An arm that is alone does as told."""
     both = iter([failed(error)])
 
@@ -86,14 +88,14 @@ def test_what_a_call_does_is_captured_again_where_arms_differ(
     """In three pairs, to know how much it varies: a capture takes as long as dozens of calls."""
     asked = []
 
-    def play(_: object, tests: dict[str, list[Arm]], *__: object) -> Iterator[tuple[str, Round]]:
-        for test, arms in tests.items():
+    def play(_: object, rounds: Sequence[Sequence[Arm]], *__: object) -> Iterator[Round]:
+        for arms in rounds:
             asked.append([arm.prove for arm in arms])
-            yield test, pair(side(0.01, step_memory=1e8), side(0.01, step_memory=memory))
+            yield pair(side(0.01, step_memory=1e8), side(0.01, step_memory=memory))
 
-    monkeypatch.setattr(walk, "walk", play)
+    monkeypatch.setattr(Walk, "play", play)
     found = Comparison(A, B, POLICY, ("step_memory",))
-    finish(walk.WalkContest(None, [found], QUICK, Budget(), chance(), print))  # type: ignore[arg-type]
+    finish(pairs_of(found, suite=Suite(Path(), (), {}, {})))
     assert asked == [[number < captured] * 2 for number in range(4)]
 
 
@@ -104,9 +106,9 @@ def test_warm_steps_are_found_in_the_first_pair_alone() -> None:
         for one in slower(0.001, 1.2):
             counts = [
                 replace(x, launch=replace(x.launch, gate={"turn_warm": n}))
-                for x, n in zip(one.sides, (1.0, 3.0), strict=True)
+                for x, n in zip(one.results, (1.0, 3.0), strict=True)
             ]
-            yield replace(one, sides=tuple(counts))
+            yield replace(one, results=tuple(counts))
 
     rounds = scripted(warmed())
     measure(together=rounds)
@@ -159,7 +161,7 @@ def test_arms_that_do_not_fit_together_are_measured_apart() -> None:
     """From that pair on, with a message. If an arm does not fit alone, it fails."""
     full = WorkerError("out_of_memory", "arm b: took more than there is")
     pairs = slower(0.001, 1.2)
-    rounds = too_large(full, lambda arm: side(1.0) if arm.name == A.name else next(pairs).sides[1])
+    rounds = too_large(full, lambda arm: side(1.0) if arm.name == A.name else next(pairs).results[1])
     said: list[str] = []
     found = measure(say=said.append, together=rounds)
     assert (found.decision.outcome, len(found.pairs), found.apart, found.failure) == ("regressed", 4, True, None)
@@ -178,15 +180,15 @@ def test_a_pair_with_too_few_turns_left_is_made_again() -> None:
     """It does not count as a pair, and its number is used again. A message says so."""
     said: list[str] = []
     busy = side(1.0)
-    thin = pair(1.0, replace(busy, launch=replace(busy.launch, contended=BUSY)), thin=True)
-    rounds = scripted(itertools.chain([thin], slower(0.001, 1.2)))
+    disturbed = pair(1.0, replace(busy, launch=replace(busy.launch, contended=BUSY)), busy=True)
+    rounds = scripted(itertools.chain([disturbed], slower(0.001, 1.2)))
     found = measure(say=said.append, together=rounds)
     asked = rounds.asked
     assert (len(asked), len(found.pairs), found.decision.outcome) == (5, 4, "regressed")
     assert [arms[0].index for arms in asked] == [0, 0, 1, 2, 3]
     assert [arms[0].prove for arms in asked] == [True, True, False, False, False]
     assert f"{B.case.id}: the machine was busy, so this pair is made again: {BUSY}" in said
-    lost = measure(budget=2, together=scripted(itertools.chain([thin], slower(0.5))))
+    lost = measure(budget=2, together=scripted(itertools.chain([disturbed], slower(0.5))))
     assert lost.stop.text.endswith(" was spent after 1 pair, and on 1 pair taken on a busy machine")
 
 
@@ -194,7 +196,7 @@ def test_on_a_machine_that_stays_busy_pairs_count() -> None:
     """Both arms suffer alike. After a few repetitions pairs count, and their launches have a note."""
     busy = side(1.0)
     busy = replace(busy, launch=replace(busy.launch, contended=BUSY))
-    rounds = scripted(itertools.repeat(pair(busy, busy, thin=True)))
+    rounds = scripted(itertools.repeat(pair(busy, busy, busy=True)))
     found = measure(PairPolicy(max_pairs=4), together=rounds)
     assert (len(rounds.asked), len(found.pairs)) == (4 + sequence.DISCARDED, 4)
     launches, _ = sequence.measured(found)
@@ -203,7 +205,7 @@ def test_on_a_machine_that_stays_busy_pairs_count() -> None:
     }
 
 
-def test_comparisons_of_a_contest_share_their_rounds() -> None:
+def test_comparisons_share_their_rounds() -> None:
     """Each ends by itself. A decided one takes no more turns."""
     policy = PairPolicy(max_pairs=6)
     one, two = (Comparison(replace(A, name=name), replace(B, name=name), policy) for name in ("one", "two"))
@@ -216,7 +218,7 @@ def test_comparisons_of_a_contest_share_their_rounds() -> None:
         return Round(tuple(sides), "together", NOW)
 
     rounds = ScriptedRounds(script)
-    finish(contest(one, two, together=rounds))
+    finish(pairs_of(one, two, together=rounds))
     assert (one.decision.outcome, len(one.pairs)) == ("regressed", 4)
     assert (two.stop.why, len(two.pairs)) == (Why.MOST, 6)
     asked = [[arm.name for arm in arms] for arms in rounds.asked]
@@ -227,7 +229,7 @@ def test_more_comparisons_than_may_take_turns_have_rounds_of_their_own() -> None
     """A round has eight arms at most, so one of five comparisons has its own round in the same pass."""
     rounds = scripted(itertools.repeat(pair(1.0, 1.5)))
     found = [Comparison(A, B, POLICY) for _ in range(5)]
-    finish(contest(*found, together=rounds))
+    finish(pairs_of(*found, together=rounds))
     asked = [len(arms) for arms in rounds.asked]
     assert [sorted(asked[at : at + 2]) for at in range(0, len(asked), 2)] == [[2, 8]] * 4
     assert [one.decision.outcome for one in found] == ["regressed"] * 5

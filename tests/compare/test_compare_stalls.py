@@ -10,8 +10,8 @@ import pytest
 from compare_play import NOW, QUICK, A, B, chance, finish, scripted, use
 from free_machine import Budget
 
-from ipexperf.compare.round import Round, Side
-from ipexperf.compare.sequence import Comparison, Contest, Why
+from ipexperf.compare.round import ArmResult, Round
+from ipexperf.compare.sequence import Comparison, PairedRounds, Why
 from ipexperf.conduct import launch
 from ipexperf.judge import metrics, screen, stalls
 from ipexperf.judge.policy import PairPolicy
@@ -23,7 +23,7 @@ TURNS, TURN = 10, 2
 POLICY, GATE = PairPolicy(), gates.by_default()
 
 
-def process(noise: random.Random, level: float, *, stalls_every: int, odd: float, usual: float = 0.03) -> Side:
+def process(noise: random.Random, level: float, *, stalls_every: int, odd: float, usual: float = 0.03) -> ArmResult:
     """A launch on a noisy machine: usually 3 %, and in this share of samples something else takes up to ten steps."""
     samples, step = [], noise.randrange(100)
     for _ in range(TURNS * TURN):
@@ -34,7 +34,7 @@ def process(noise: random.Random, level: float, *, stalls_every: int, odd: float
     done = Launch(0, "ok", samples=tuple(samples), gate={"turns": TURNS})
     done = replace(done, metrics=launch.of_samples(samples, items=8))
     turns = tuple(sum(x.wall for x in samples[at : at + TURN]) / TURN for at in range(0, len(samples), TURN))
-    return Side(A, done, {"software": {}}, (turns,))
+    return ArmResult(A, done, {"software": {}}, (turns,))
 
 
 def rounds(
@@ -54,7 +54,7 @@ def rounds(
 def compared(played: Iterator[Round], policy: PairPolicy = POLICY) -> Comparison:
     use(scripted(played))
     found = Comparison(A, B, policy, GATE)
-    finish(Contest([found], QUICK, Budget(), chance(), print))  # type: ignore[arg-type]
+    finish(PairedRounds([found], Budget(), print, effort=QUICK, chance=chance()))  # type: ignore[arg-type]
     return found
 
 
@@ -109,13 +109,13 @@ def test_a_mean_that_looks_longer_gets_more_pairs() -> None:
     def uneven() -> Iterator[Round]:
         noise = random.Random(1)  # noqa: S311 - a simulation, no secret
         for one in rounds(1):
-            steady = [replace(x, times=((STEP,) * TURNS,)) for x in one.sides]
+            steady = [replace(x, times=((STEP,) * TURNS,)) for x in one.results]
             means = (STEP, STEP * (1.06 + noise.gauss(0, 0.04)))
             sides = [
                 replace(x, launch=replace(x.launch, metrics={**x.launch.metrics, MEAN: mean}))
                 for x, mean in zip(steady, means, strict=True)
             ]
-            yield replace(one, sides=tuple(sides))
+            yield replace(one, results=tuple(sides))
 
     found = compared(uneven(), policy)
     assert (found.decision.outcome, found.decision.pairs, len(found.pairs)) == ("ok", 4, 8)

@@ -19,7 +19,7 @@ from compare_play import BUSY, A, Scripted, Sent, case, play, quick
 from ipexperf.bench import loading
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Stepper
+from ipexperf.compare.players import WorkerPlayer
 from ipexperf.compare.round import Effort, Round
 from ipexperf.compare.together import LEAST
 from ipexperf.conduct import gate
@@ -79,11 +79,11 @@ def test_each_arm_has_its_turns_and_the_ratio_is_that_of_neighbours(monkeypatch:
     """A machine that becomes slower and slower slows all arms, and not the ratio of two."""
     scripted(monkeypatch, *(lambda turn, times=times: times * 2.0**turn for times in (1.0, 3.0, 1.0)))  # type: ignore[misc]
     found = rounds_of(3, FOUR)
-    assert [side.times for side in found.sides[:2]] == [((1.0, 2.0, 4.0, 8.0),), ((3.0, 6.0, 12.0, 24.0),)]
+    assert [side.times for side in found.results[:2]] == [((1.0, 2.0, 4.0, 8.0),), ((3.0, 6.0, 12.0, 24.0),)]
     assert found.log_ratio(0, 1) == pytest.approx(math.log(3))
     assert found.log_ratio(1, 0) == pytest.approx(-math.log(3))
     assert found.log_ratio(0, 2) == 0.0
-    assert (found.schedule, found.turns, found.dropped, found.thin) == ("together", 4, 0, False)
+    assert (found.schedule, found.turns, found.dropped, found.busy) == ("together", 4, 0, False)
 
 
 def test_turns_go_on_until_the_ratios_are_precise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_turns_go_on_until_each_arm_has_the_samples_and_seconds_that_were_asked_
     """The maximum of turns limits only those for precision."""
     found = play(*arms("tiny", "tiny", **{"seconds": 0.5, **wish}), effort=Effort(turns=2, most=3, seconds=0.02))
     assert found.turns > 3
-    for side in found.sides:
+    for side in found.results:
         assert len(side.launch.samples) >= wish.get("samples", 1)
         sampled = sum(sample.wall for sample in side.launch.samples) * side.launch.block
         assert sampled >= wish.get("seconds", 0.0)
@@ -129,8 +129,8 @@ def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.Mon
     )
     found = rounds_of(2, FOUR)
     assert found.log_ratio(0, 1) == pytest.approx(math.log(2))
-    assert (found.turns, found.dropped, found.thin) == (4, 2, False)
-    for side in found.sides:
+    assert (found.turns, found.dropped, found.busy) == (4, 2, False)
+    for side in found.results:
         assert len(side.times[0]) == len(side.launch.samples) == 4
         assert side.launch.contended == ""
         assert side.launch.notes == (f"dropped 2 of 6 turns, as did its neighbours: {BUSY}",)
@@ -149,7 +149,7 @@ def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.Mon
 )
 def test_steps_that_are_slow_after_another_arms_turn_are_warm_up(probes: list[list[float]], warm: int) -> None:
     """As many as are slower than later ones in most of the probes. Only the first half counts, so warm-up ends."""
-    player = Stepper(A, contextlib.ExitStack())
+    player = WorkerPlayer(A, contextlib.ExitStack())
     player.reply = {"step": 0.001}
     player._probes = probes
     assert player.warm_steps() == warm
@@ -159,9 +159,9 @@ def test_if_too_few_turns_count_all_do_and_the_launch_is_contended(monkeypatch: 
     """So it has numbers, and a reason."""
     scripted(monkeypatch, lambda _: 1.0, lambda _: 2.0, busy=lambda rotation: rotation > 0)
     found = rounds_of(2, FOUR)
-    assert found.thin
+    assert found.busy
     assert (found.turns, found.dropped) == (1, 2 * FOUR.most - 1)
-    for side in found.sides:
+    for side in found.results:
         assert side.launch.contended == BUSY
         assert len(side.times[0]) == 2 * FOUR.most
     assert found.log_ratio(0, 1) == pytest.approx(math.log(2))
@@ -178,8 +178,8 @@ def test_a_time_of_zero_gives_no_ratio_and_a_note(monkeypatch: pytest.MonkeyPatc
     scripted(monkeypatch, lambda _: 1.0, lambda turn: math.inf if turn == 2 else 1.0)
     found = rounds_of(2, FOUR)
     assert math.isnan(found.log_ratio(0, 1))
-    assert "a turn has no valid time" in found.sides[1].launch.notes
-    assert found.sides[0].launch.notes == ()
+    assert "a turn has no valid time" in found.results[1].launch.notes
+    assert found.results[0].launch.notes == ()
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     assert set(follows.values()) == {2}
     assert len(follows) == 6
     assert len({(pid, request["block"]) for pid, request in turns}) == 3
-    assert all(len(side.times[0]) == 6 for side in found.sides)
+    assert all(len(side.times[0]) == 6 for side in found.results)
     assert sent.of("warm") == sorted(sent.of("warm"), key=DTYPES.index)
     assert len(sent.names) == 3
     assert all(gone(pid) for pid in sent.names)
@@ -228,20 +228,20 @@ def test_arms_with_known_warm_steps_have_no_look(arms: Callable[..., list[Arm]],
     found = play(*known, effort=Effort(turns=6, most=6, seconds=0.01))
     samples = [request for _, do, request in sent.requests if do == "sample"]
     assert {request.get("warm") for request in samples} <= {2, 3}
-    assert {side.launch.gate["turn_warm"] for side in found.sides} == {2.0}
+    assert {side.launch.gate["turn_warm"] for side in found.results} == {2.0}
 
 
 def test_each_arm_of_a_round_is_a_launch(arms: Callable[..., list[Arm]]) -> None:
     """Real workers: both have numbers, proof and accuracy, and the same figures of the machine."""
     found = play(*(replace(arm, index=3, accuracy=True) for arm in arms("tiny", "other")))
-    for side in found.sides:
+    for side in found.results:
         assert (side.launch.index, side.launch.outcome, side.launch.notes) == (3, "ok", ())
         assert len(side.launch.samples) >= 4
         assert side.launch.metrics["step_time"] > 0
         assert side.launch.metrics["accuracy"] == 1.0
         assert [check.name for check in side.launch.proof] == ["dtype"]
         assert side.environment["machine_key"]
-    first, second = (side.launch.gate for side in found.sides)
+    first, second = (side.launch.gate for side in found.results)
     assert {name: first[name] for name in ("others", "steal")} == {name: second[name] for name in ("others", "steal")}
     assert math.isfinite(found.log_ratio(0, 1))
 
@@ -279,7 +279,7 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
 
     sent.before = act
     found = play(one, bad, other, effort=Effort(turns=12, most=12, seconds=0.01))
-    first, failed, last = found.sides
+    first, failed, last = found.results
     assert (failed.launch.outcome, failed.launch.samples, failed.times) == (outcome, (), ())
     assert failed.launch.reason.startswith(f"the bad one: {reason}")
     for side in (first, last):
@@ -306,18 +306,18 @@ def test_an_arm_that_fills_its_card_beside_others_is_out_of_memory(
     Not all drivers tell how much is free, so what the arms have is added up.
     """
     rooms = iter(filling)
-    warm = Stepper.warm
+    warm = WorkerPlayer.warm
 
-    def told(player: Stepper) -> None:
+    def told(player: WorkerPlayer) -> None:
         warm(player)
         player.reply |= next(rooms)
 
-    monkeypatch.setattr(Stepper, "warm", told)
+    monkeypatch.setattr(WorkerPlayer, "warm", told)
     found = play(*arms("tiny", "tiny", "tiny"))
-    assert [side.launch.outcome for side in found.sides] == ["ok", "out_of_memory", "ok"]
+    assert [side.launch.outcome for side in found.results] == ["ok", "out_of_memory", "ok"]
     reason = "3% of the memory of the fake device is left beside the other arms of its round"
-    assert found.sides[1].launch.reason.endswith(reason)
-    assert play(*arms("tiny")).sides[0].launch.outcome == "ok"
+    assert found.results[1].launch.reason.endswith(reason)
+    assert play(*arms("tiny")).results[0].launch.outcome == "ok"
 
 
 def test_the_worker_that_grew_is_killed_and_not_the_one_that_is_waited_for(
@@ -335,9 +335,9 @@ def test_the_worker_that_grew_is_killed_and_not_the_one_that_is_waited_for(
 
     sent.before = act
     found = play(grown, waiting)
-    assert found.sides[0].launch.outcome == "out_of_memory"
-    assert found.sides[0].launch.reason.endswith(", together with the other arms of its round")
-    assert found.sides[1].launch.reason == "no reply within 5 s"
+    assert found.results[0].launch.outcome == "out_of_memory"
+    assert found.results[0].launch.reason.endswith(", together with the other arms of its round")
+    assert found.results[1].launch.reason == "no reply within 5 s"
 
 
 def test_a_cold_start_has_one_step_however_busy_the_machine_is(
@@ -346,7 +346,7 @@ def test_a_cold_start_has_one_step_however_busy_the_machine_is(
     """A second step would not be cold. The launch has a note."""
     monkeypatch.setattr(gate, "contended", lambda *_: BUSY)
     [arm] = arms("tiny")
-    [side] = play(replace(arm, case=replace(arm.case, mode="start"))).sides
+    [side] = play(replace(arm, case=replace(arm.case, mode="start"))).results
     assert (len(sent.of("sample")), sent.of("warm")) == (1, [])
     assert (len(side.launch.samples), side.launch.contended) == (1, BUSY)
     assert side.launch.proof[0].ok

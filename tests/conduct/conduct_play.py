@@ -11,8 +11,7 @@ from ipexperf.bench import loading, registry
 from ipexperf.case import Case
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.group import GroupRun
-from ipexperf.compare.request import GroupRequest
+from ipexperf.compare.group import GroupRequest, GroupRun
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
@@ -41,7 +40,7 @@ def launch(
         loading.load(conditions.settings.load)  # as a command does before it plans
     arm = Arm(case, conditions, index=index, accuracy=accuracy, final=final)
     chance = random.Random(1)  # noqa: S311 - a start order, no secret
-    [side] = together.play([arm], Effort(), chance, lambda _: None).sides
+    [side] = together.play([arm], Effort(), chance, lambda _: None).results
     return side.launch, dict(side.environment)
 
 

@@ -8,7 +8,7 @@ from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
 from ipexperf.compare.against import Against
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Side
+from ipexperf.compare.round import ArmResult
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.dossier import making
 from ipexperf.judge.policy import PairPolicy
@@ -23,7 +23,7 @@ def commands(torch: tuple[str, str] = ("2.8.0", "2.8.0"), commits: tuple[str, st
     against = Against(ArmSpec("baseline:a"), "", {CASE: CASE}, PairPolicy())
     question = making.Question(CASE, Verdict("regressed", ""), against, "", "", "pytest", "--model x", commits)
     sides = [
-        Side(Arm(CASE, Conditions(Settings(), variables=given)), Launch(0, "ok"), {"software": {"torch": version}})
+        ArmResult(Arm(CASE, Conditions(Settings(), variables=given)), Launch(0, "ok"), {"software": {"torch": version}})
         for version, given in zip(torch, (variables, {}), strict=True)
     ]
     return {one.kind: one.command(question.axes) for one in making._searches(question, *sides)}

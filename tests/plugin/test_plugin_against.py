@@ -34,7 +34,7 @@ def looked_at(side):
 
 def play(*given):
     played = honest(*given)
-    return dataclasses.replace(played, sides=tuple(map(looked_at, played.sides)))
+    return dataclasses.replace(played, results=tuple(map(looked_at, played.results)))
 
 
 together.play = play
@@ -45,7 +45,7 @@ import math
 import random
 
 from ipexperf.compare import together
-from ipexperf.compare.round import Round, Side
+from ipexperf.compare.round import Round, ArmResult
 from ipexperf.result import Check, Launch, Sample
 
 CHANCE = random.Random(1)
@@ -58,7 +58,7 @@ def side(arm):
     checks = (Check("dtype", ok={wrong!r} != ("a" if other else "b"), found="this", expected="that"),)
     samples = (Sample(time, time, 0.0),)
     launch = Launch(arm.index, "ok", samples=samples, metrics={{"step_time": time}}, proof=checks)
-    return Side(arm, launch, ENVIRONMENT, ((time,),))
+    return ArmResult(arm, launch, ENVIRONMENT, ((time,),))
 
 
 def play(arms, effort, chance, say):
