@@ -21,7 +21,7 @@ def test_a_lock_holds_what_its_stack_needs(name: str) -> None:
     facts = Facts("/env/bin/python", lock.versions, FLAGS)
     cell = Cell("resnet18", "cpu", "fp32", "infer", name)
     assert registry.stacks.get(cell.stack).why_not(cell, facts) is None
-    assert registry.models.get("resnet18").why_not(cell, registry.modes.get("infer"), facts) is None
+    assert registry.models.get("resnet18").why_not(cell, registry.modes.get("infer").traits, facts) is None
     assert not any(package.origin or package.content for package in lock.packages)
     assert not lock.variables
     # Its import alone would change stock PyTorch.
