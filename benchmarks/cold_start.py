@@ -98,7 +98,7 @@ def interval(logs: list[float]) -> str:
     bounds = "one round has no interval"
     if found.lo is not None and found.hi is not None:
         bounds = f"95 % interval {found.lo:.3f} to {found.hi:.3f}"
-    return f"{found.ratio:.3f}, {bounds}, median {math.exp(statistics.median(logs)):.3f}\n      rounds: {each}"
+    return f"{found.value:.3f}, {bounds}, median {math.exp(statistics.median(logs)):.3f}\n      rounds: {each}"
 
 
 def spreads(logs: dict[str, list[float]]) -> str:

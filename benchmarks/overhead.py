@@ -144,7 +144,7 @@ def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: r
 def tell(name: str, logs: list[float]) -> None:
     """Print our throughput relative to that of the bare loop."""
     found = ratios.combine(logs)
-    text = f"  {name:<9} {1 / found.ratio:.4f}"
+    text = f"  {name:<9} {1 / found.value:.4f}"
     if found.lo is not None and found.hi is not None:
         text += f", 95 % interval {1 / found.hi:.4f} to {1 / found.lo:.4f}"
         text += f", spread of pairs (log sd) {statistics.stdev(logs):.4f}"

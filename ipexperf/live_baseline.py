@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from ipexperf import lock as locks
-from ipexperf import scratch
+from ipexperf import scratch, units
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
@@ -31,7 +31,6 @@ from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
 from ipexperf.plan import arms
 from ipexperf.plan.values import BASELINE, is_requirement
-from ipexperf.report import units
 from ipexperf.result import MachineEvidence
 from ipexperf.sentences import few
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.outcomes import Outcome, row
+from ipexperf.ratio import Ratio
 
 LaunchOutcome = Literal[
     "ok",
@@ -528,9 +529,8 @@ class Verdict:
     outcome: Outcome
     reason: str
     metric: str = PRIMARY
-    ratio: float | None = None
-    lo: float | None = None
-    hi: float | None = None
+    ratio: Ratio | None = None
+    """With its interval of 90 %, whatever the outcome."""
     p_value: float | None = None
     mde: float | None = None
     policy: str = ""
@@ -551,7 +551,12 @@ class Verdict:
     constants: Mapping[str, Any] | None = None
     """The constants of its policy, if it has another than the case."""
     bounds: tuple[float, float] | None = None
-    """The ends of the interval that decides: `lo` and `hi` are those of 90 %, whatever the outcome."""
+    """The ends of the interval that decides."""
+
+    @property
+    def times(self) -> float | None:
+        """The ratio without its interval."""
+        return self.ratio.value if self.ratio else None
 
     @property
     def alone(self) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
+from ipexperf.ratio import Ratio
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, Sample, SeatRecord, Verdict
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def captured(digest: str | None, flops: int = 1) -> dict[str, Any]:
     }
 
 
-OK = Verdict(outcome="ok", reason="within the noise", ratio=1.01, lo=0.98, hi=1.04, p_value=0.4, mde=0.03, policy="v1")
+OK = Verdict(outcome="ok", reason="within the noise", ratio=Ratio(1.01, 0.98, 1.04), p_value=0.4, mde=0.03, policy="v1")
 CRASHED = Launch(
     index=1, outcome="crashed", reason="signal 11 (SIGSEGV)", log="loading\nFatal Python error: Segmentation fault"
 )

@@ -11,6 +11,7 @@ from ipexperf import cli
 from ipexperf.case import Case
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.ratio import Ratio
 from ipexperf.result import PairsEvidence, Verdict
 
 PLANTED = "import pathlib\n\npathlib.Path('ran').touch()\n\n\ndef test_it(perf):\n    perf(sum, [1])\n"
@@ -42,7 +43,7 @@ def test_a_planted_history_runs_nothing(
     monkeypatch.chdir(here)
     case = Case(test, "cpu", "fp32", "call", "stock", 1, 0)
     slower = Verdict(
-        "regressed", "slower", ratio=2.0, lo=1.9, hi=2.1, evidence=PairsEvidence(arm, "4 pairs", (), (0.7,) * 4)
+        "regressed", "slower", ratio=Ratio(2.0, 1.9, 2.1), evidence=PairsEvidence(arm, "4 pairs", (), (0.7,) * 4)
     )
     with History.open("planted.db") as history:
         uid = history.start_run(ENVIRONMENT, {"suite": "pull"})

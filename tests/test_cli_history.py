@@ -13,7 +13,7 @@ from history_records import ENVIRONMENT, make_case, make_launch, make_measuremen
 from ipexperf.history import History
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.ratios import Ratio
+from ipexperf.ratio import Ratio
 from ipexperf.result import Launch, Verdict
 
 DIRTY = {**ENVIRONMENT, "git": {**ENVIRONMENT["git"], "dirty": True, "changes": "0badc0de"}}
@@ -31,7 +31,7 @@ def path(tmp_path, monkeypatch):
             uid = history.start_run(DIRTY, {"started_at": f"2026-05-0{day}T10:00:00Z"})
             good = make_launch(0, 0.0125)
             bad = Launch(0, "crashed", "signal 11 [bold]", log="one\ntwo\nSegmentation fault")
-            history.record(uid, measured("resnet50", good), Verdict("ok", "within the noise", ratio=1.02))
+            history.record(uid, measured("resnet50", good), Verdict("ok", "within the noise", ratio=Ratio(1.02)))
             history.record(uid, measured("vgg16", bad), Verdict("failed", "crashed: signal 11 [bold]"))
             history.finish_run(uid, "finished")
     return tmp_path / "ipexperf.db"

@@ -15,6 +15,7 @@ from history_records import HARDWARE, make_case, make_measurement
 
 from ipexperf.cli import main
 from ipexperf.history import History
+from ipexperf.ratio import Ratio
 from ipexperf.result import Verdict
 
 FORMULA = '=HYPERLINK("http://example.org")'
@@ -28,7 +29,7 @@ def history(tmp_path, monkeypatch):
     with History.open("ipexperf.db") as history:
         uid = history.start_run(environment, {"started_at": "2026-05-04T10:00:00Z"})
         measurement = make_measurement(make_case("résnet"), (0.0125,), environment=environment)
-        history.record(uid, measurement, Verdict("ok", "within the noise ✓", ratio=1.02))
+        history.record(uid, measurement, Verdict("ok", "within the noise ✓", ratio=Ratio(1.02)))
         history.finish_run(uid, "finished")
     return tmp_path / "ipexperf.db"
 

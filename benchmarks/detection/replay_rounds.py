@@ -95,7 +95,7 @@ def stopped(groups: dict[str, list[RoundRecord]], precise: float) -> str:
                 assert estimate is not None
                 ratio = estimate.ratio()
                 assert ratio.lo is not None and ratio.hi is not None  # noqa: PT018 - an estimate has an interval
-                if ratio.hi / ratio.ratio - 1 <= precise:
+                if ratio.reach <= precise:
                     break
             held.append(ratio.lo <= 1 <= ratio.hi)
             used.append(size)

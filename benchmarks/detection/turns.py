@@ -31,6 +31,7 @@ from ipexperf.conduct import gate
 from ipexperf.judge import sequential, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import neighbour_ratio
+from ipexperf.ratio import Ratio
 from ipexperf.result import Sample
 
 LENGTHS = (3, 5, 9)
@@ -167,8 +168,9 @@ def coverage(pool: list[tuple[Turns, Turns]], trials: int) -> None:
     chance = random.Random(1)  # noqa: S311 - trials, no secret
     for share, period in itertools.product(SHARES, PERIODS):
         found = [compared(pool, share, period, chance) for _ in range(trials)]
-        below = sum((one.hi or 0.0) < 1 + share for one in found) / trials
-        above = sum((one.lo or 0.0) > 1 + share for one in found) / trials
+        ratios = [one.verdict.ratio or Ratio(math.nan) for one in found]
+        below = sum((ratio.hi or 0.0) < 1 + share for ratio in ratios) / trials
+        above = sum((ratio.lo or 0.0) > 1 + share for ratio in ratios) / trials
         outcomes = [one.outcome for one in found]
         shares = [1 - below - above, below, above, *(outcomes.count(name) / trials for name in ("regressed", "ok"))]
         pairs = statistics.median(one.pairs for one in found)

@@ -31,6 +31,7 @@ from typing import Any
 import asv_side
 
 from ipexperf.history.store import History
+from ipexperf.ratio import numbers
 
 HERE = Path(__file__).parent
 FIELDS = ("by", "run", "test", "planted", "outcome", "ratio", "lo", "hi", "pairs", "seconds")
@@ -87,8 +88,8 @@ def ours(folder: Path) -> Iterator[dict[str, Any]]:
         for recorded in history.show("last").cases:
             verdict: Any = recorded.verdict
             pairs = len(getattr(verdict.evidence, "log_ratios", ()))
-            yield {"by": "ipexperf", "test": recorded.case.model, "outcome": verdict.outcome, "ratio": verdict.ratio,
-                   "lo": verdict.lo, "hi": verdict.hi, "pairs": pairs, "seconds": round(seconds)}  # fmt: skip
+            yield {"by": "ipexperf", "test": recorded.case.model, "outcome": verdict.outcome, **numbers(verdict.ratio),
+                   "pairs": pairs, "seconds": round(seconds)}  # fmt: skip
     database.unlink()
 
 

@@ -41,7 +41,7 @@ def verdicts(words: Sequence[str], cache: Path, runs: int) -> Iterator[list[str]
             began, status = f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}", python(*bench)
             with History.open(database, create=False) as history:
                 yield [
-                    f"{began},{status},{recorded.case.id},{one.metric},{one.outcome},{one.ratio}"
+                    f"{began},{status},{recorded.case.id},{one.metric},{one.outcome},{one.times}"
                     for recorded in history.measurements(history.find_run("last").uid)
                     for one in ((recorded.verdict.alone, *recorded.verdict.others) if recorded.verdict else ())
                 ]

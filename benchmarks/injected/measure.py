@@ -26,7 +26,7 @@ from ipexperf.judge.ratios import combine
 from ipexperf.plan import arms
 from ipexperf.plan.matrix import Plan
 from ipexperf.plan.options import Options
-from ipexperf.report.units import percent
+from ipexperf.units import percent
 
 LOSSES = Path(__file__).with_name("losses.py")
 
@@ -92,7 +92,7 @@ def line(row: Row, logs: list[float]) -> str:
     found = combine(logs)
     bounds = f"{percent(found.lo)} to {percent(found.hi)}" if found.lo is not None and found.hi is not None else "-"
     each = ", ".join(percent(math.exp(log)) for log in logs)
-    return f"| {row.injected} | {row.stack}, {row.mode}, {row.dtype} | {percent(found.ratio)} | {bounds} | {each} |"
+    return f"| {row.injected} | {row.stack}, {row.mode}, {row.dtype} | {percent(found.value)} | {bounds} | {each} |"
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from ipexperf.case import Case
 from ipexperf.history import History
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, write
 from ipexperf.judge.bisection import BisectionRecord, Change
-from ipexperf.judge.ratios import Ratio
+from ipexperf.ratio import Ratio
 
 TESTS = Path(__file__).parents[2] / "tests"
 CASE = Case("resnet50", "cpu", "bf16", "infer_jit", "ipex", 8, 224)

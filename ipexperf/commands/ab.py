@@ -12,6 +12,7 @@ from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.outcomes import has_numbers
+from ipexperf.ratio import numbers
 from ipexperf.result import MEAN, PRIMARY
 
 if TYPE_CHECKING:
@@ -207,19 +208,17 @@ def _flaw(comparison: Comparison | None) -> str:
 
 def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
     """One comparison as JSON values."""
-    decision = comparison.decision
+    speed = comparison.decision.verdict
     return {
         "a": comparison.a.case.id,
         "b": comparison.b.case.id,
         "differences": list(comparison.differences),
         "outcome": verdict.outcome,
         "reason": verdict.reason,
-        "ratio": decision.ratio,
-        "lo": decision.lo,
-        "hi": decision.hi,
-        "mde": decision.mde,
+        **numbers(speed.ratio),
+        "mde": speed.mde,
         "others": [
-            {name: getattr(other, name) for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
+            {name: getattr(other, name) for name in ("metric", "outcome", "mde", "reason")} | numbers(other.ratio)
             for other in verdict.others
         ],
         "stop": {"why": comparison.stop.why.value, "rounds": len(comparison.pairs), "text": comparison.stop.text},
@@ -230,14 +229,15 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 
 def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[str]:
     """One comparison for people: first the speed of b, then the arms, their differences, and why it ended."""
+    from ipexperf import units
     from ipexperf.compare.sequence import APART, SAME
     from ipexperf.judge.metrics import TITLES
-    from ipexperf.report import moved, units
+    from ipexperf.report import moved
 
-    decision = comparison.decision
+    speed = comparison.decision.verdict
     arms = (("a", comparison.a, against.words), ("b", comparison.b, against.own))
-    ratio = f"time of b against a: {units.percent(decision.ratio)}: " if decision.ratio is not None else ""
-    lines = [f"{ratio}{decision.outcome}: {TITLES[PRIMARY]}: {decision.reason}"]
+    ratio = f"time of b against a: {units.percent(speed.ratio.value)}: " if speed.ratio is not None else ""
+    lines = [f"{ratio}{speed.outcome}: {TITLES[PRIMARY]}: {speed.reason}"]
     slower = (one for one in verdict.others if one.metric == MEAN and one.outcome == "regressed")
     lines += [f"{one.outcome}: {TITLES[MEAN]}: {one.reason}" for one in slower]
     lines += [f"{one.metric} of b against a: {moved.changed(one)}: {one.outcome}" for one in verdict.others]
@@ -251,8 +251,8 @@ def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[s
     if verdict.structure is not None and verdict.structure.work:
         lines.append(f"other work: {verdict.structure.work}")
     lines.append(f"stopped: {comparison.stop.text}")
-    if decision.mde is not None and decision.outcome == "inconclusive":
-        lines.append(f"so many pairs show a slowdown of {decision.mde:.1%} in 4 of 5 such comparisons: more show less")
+    if speed.mde is not None and speed.outcome == "inconclusive":
+        lines.append(f"so many pairs show a slowdown of {speed.mde:.1%} in 4 of 5 such comparisons: more show less")
     return lines
 
 

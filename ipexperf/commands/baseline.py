@@ -31,7 +31,7 @@ def _proposed(recorded: Recorded) -> ProposedCase:
         case=recorded.case,
         metrics=recorded.values,
         outcome=verdict.outcome if verdict else "failed",
-        ratio=verdict.ratio if verdict else None,
+        ratio=verdict.times if verdict else None,
         environment=recorded.environment,
         run=recorded.run_uid,
         started_at=recorded.started_at,
@@ -119,9 +119,9 @@ def _locks(history: History, acceptance: Acceptance, arguments: argparse.Namespa
 
 def _sources(acceptance: Acceptance, arguments: argparse.Namespace) -> list[str]:
     """Keep the user's files of the accepted cases, and return lines that say how, and what cannot be had again."""
+    from ipexperf import units
     from ipexperf.environments import sources
     from ipexperf.judge.baseline import write_text
-    from ipexperf.report import units
 
     lines, done = [], set()
     for candidate in acceptance.candidates:
@@ -252,7 +252,7 @@ def _files(arguments: argparse.Namespace) -> list[Baselines]:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """List the baselines, one line each."""
-    from ipexperf.report import units
+    from ipexperf import units
 
     files = _files(arguments)
     if not files:
@@ -286,9 +286,9 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 def run_diff(arguments: argparse.Namespace) -> int:
     """Show what a change of the baselines' folder allows. OTHER is the folder before the change."""
+    from ipexperf import units
     from ipexperf.judge import baseline
     from ipexperf.judge.accept import diff
-    from ipexperf.report import units
 
     if not arguments.other.is_dir():
         raise BaselineError(f"there is no folder {arguments.other}")

@@ -27,7 +27,7 @@ def run_cases(arguments: argparse.Namespace) -> int:
     from ipexperf import run
     from ipexperf.bench import registry
     from ipexperf.plan import sizes
-    from ipexperf.report.units import plural
+    from ipexperf.units import plural
 
     options = planning.resolve(arguments)
     if arguments.models:

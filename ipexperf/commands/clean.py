@@ -30,8 +30,8 @@ def add_clean(subparsers: console.Subparsers) -> None:
 
 
 def run_clean(arguments: argparse.Namespace) -> int:
+    from ipexperf import units
     from ipexperf.conduct import lease
-    from ipexperf.report import units
 
     if unknown := set(arguments.what) - AGAIN.keys():
         raise UsageError(f"'{min(unknown)}' is nothing to clean: choose from {', '.join(AGAIN)}")

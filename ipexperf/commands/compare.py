@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.ratio import flat
 from ipexperf.result import METRICS, PRIMARY
 
 NOTHING = "No two sound cases differ only in a dtype, a stack or a device: name more runs, or measure both."
@@ -46,7 +47,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
         yield differences_text(comparison.cases)
         yield OVER_LAUNCHES
 
-    return console.output(arguments, asdict(comparison), [asdict(case) for case in comparison.cases], drawn)
+    rows = [flat(case) for case in comparison.cases]
+    return console.output(arguments, {**asdict(comparison), "cases": rows}, rows, drawn)
 
 
 def _ratios(arguments: argparse.Namespace) -> int:
@@ -67,7 +69,7 @@ def _ratios(arguments: argparse.Namespace) -> int:
         yield explanation(pairs) if pairs else NOTHING
         yield twins_text(twin for rounds in paired.values() for twin in rounds.twins)
 
-    rows = [asdict(pair) for pair in pairs]
+    rows = [flat(pair) for pair in pairs]
     return console.output(arguments, rows, rows, drawn)
 
 

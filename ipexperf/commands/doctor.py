@@ -103,9 +103,10 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     sides = [side.launch for pair in same.pairs[:1] for side in (pair.a, pair.b)]
     if flaw := next(filter(None, map(sequence.wrong, sides)), ""):
         return [f"A/A of {case.id}: invalid: {flaw}", UNKNOWN]
+    verdict = same.decision.verdict
     return [
-        f"A/A of {case.id}: {same.decision.outcome}: {same.decision.reason}; {same.stop.text}",
-        *_detectable(same.log_ratios, same.decision.outcome, policy),
+        f"A/A of {case.id}: {verdict.outcome}: {verdict.reason}; {same.stop.text}",
+        *_detectable(same.log_ratios, verdict.outcome, policy),
     ]
 
 
@@ -113,7 +114,7 @@ def _detectable(log_ratios: Sequence[float], outcome: str, policy: PairPolicy) -
     """The smallest slowdown that pairs like these would show."""
     from ipexperf.judge.policy import Policy
     from ipexperf.judge.sequential import SURE, reach
-    from ipexperf.report.units import plural
+    from ipexperf.units import plural
 
     smallest = reach(log_ratios, policy)
     if smallest is None:

@@ -12,8 +12,8 @@ from ipexperf.history.records import Recorded
 from ipexperf.history.rounds import Paired
 from ipexperf.outcomes import has_numbers
 from ipexperf.report.markdown import CaseRow
-from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, THROUGHPUT
+from ipexperf.units import plural
 
 
 def add_report(subparsers: console.Subparsers) -> None:
@@ -90,13 +90,13 @@ def _row(recorded: Recorded, paired: Paired | None) -> CaseRow:
 
 def _factor(recorded: Recorded, paired: Paired | None) -> str:
     """Times the throughput of stock fp32, where the two took turns in this run and the case's numbers count."""
-    from ipexperf.report.speeds import SpeedRatio, to_beat
+    from ipexperf.report.speeds import to_beat
 
     base = to_beat(recorded.case)
     if paired is None or base == recorded.case or not has_numbers(recorded.outcome):
         return ""
     estimate = paired.between(base, recorded.case)
-    return "" if estimate is None else SpeedRatio(estimate.ratio(inverted=True), paired=True).cell
+    return "" if estimate is None else estimate.ratio(inverted=True).cell
 
 
 COMMANDS = (add_report,)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ipexperf.commands import console
 from ipexperf.errors import HistoryError
-from ipexperf.report.units import plural
+from ipexperf.units import plural
 
 
 def add_db(subparsers: console.Subparsers) -> None:

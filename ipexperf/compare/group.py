@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ipexperf import units
 from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.compare import rounds
@@ -27,7 +28,6 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.judge.environment import differences, hardware_changes
 from ipexperf.plan.groups import Group, reference
-from ipexperf.report import units
 from ipexperf.result import METRICS, Check, Launch, Measurement, Role, RoundRecord, SeatRecord
 from ipexperf.steps import Step
 
@@ -250,8 +250,7 @@ class GroupRun:
         plainest, pools = self._plainest(), judge.pools(self.rounds)
         compared = [(a, b) for a, b in itertools.combinations(cases, 2) if plainest in (a, b) or _one_apart(a, b)]
         estimates = [judge.between(self.rounds, a, b, pools) for a, b in compared]
-        ratios = [one.ratio() for one in estimates if one is not None]
-        return max((one.hi / one.ratio - 1 for one in ratios if one.hi is not None), default=0.0)
+        return max((estimate.ratio().reach for estimate in estimates if estimate is not None), default=0.0)
 
     def _prepare(self, entry: CaseInProgress) -> None:
         """Make what the case loads (weights, int8 networks), unless it cannot be launched at all."""

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ipexperf import units
 from ipexperf.bench.outcome import ABSENT
 from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
@@ -24,9 +25,8 @@ from ipexperf.conduct.conductor import FRESH, Conductor, Forking
 from ipexperf.errors import WorkerError
 from ipexperf.judge import metrics, ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
-from ipexperf.report import units
+from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, PRIMARY, Launch
 from ipexperf.steps import Step
 
@@ -92,11 +92,9 @@ class Standing:
     @property
     def estimate(self) -> str:
         """The ratio so far with its interval, or an empty string."""
-        if self.so_far is None or self.so_far.lo is None or self.so_far.hi is None:
+        if self.so_far is None or self.so_far.lo is None:
             return ""
-        if self.so_far.hi / self.so_far.lo > ratios.WIDE:
-            return f"{units.percent(self.so_far.ratio)}, too few pairs to tell"
-        return f"{units.percent(self.so_far.ratio)} {units.interval(self.so_far.lo, self.so_far.hi)}"
+        return str(self.so_far) if self.so_far.narrow else f"{units.percent(self.so_far.value)}, too few pairs to tell"
 
     def __str__(self) -> str:
         line = f"{self.name}: pair {self.done + 1} of at most {self.most}"
@@ -163,7 +161,7 @@ class Comparison:
     def cut(self) -> bool:
         """Whether the budget or an interruption ended it before the judge was sure."""
         ended = self.stop.why in (Why.BUDGET, Why.INTERRUPTED)
-        return ended and self.decision.outcome == "inconclusive"
+        return ended and self.decision.verdict.outcome == "inconclusive"
 
     @property
     def warm(self) -> int | None:
@@ -227,8 +225,9 @@ class Comparison:
     def judge(self, *, last: bool = False) -> None:
         """Judge the pairs so far, and end them if the worse of both decisions is sure."""
         typical, mean = self._typical, self._mean = self._decisions(last=last)
-        undecided = typical.outcome == "inconclusive" or sequential.leans(mean, self.policy)
-        slower = "regressed" in (typical.outcome, mean and mean.outcome)
+        of_mean = [mean.verdict] if mean else []
+        undecided = typical.verdict.outcome == "inconclusive" or any(sequential.leans(x, self.policy) for x in of_mean)
+        slower = "regressed" in (x.outcome for x in (typical.verdict, *of_mean))
         pairs = len(self.pairs)
         if slower or not undecided:
             text = f"it was decided after {pairs} of at most {self.policy.max_pairs} pairs"

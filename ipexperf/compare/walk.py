@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf import scratch
+from ipexperf import scratch, units
 from ipexperf.bench.machine import kernel_files
 from ipexperf.compare import alike
 from ipexperf.compare.arm import Arm
@@ -29,7 +29,6 @@ from ipexperf.conduct.launch import not_fresh
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.redaction import redacted
-from ipexperf.report import units
 from ipexperf.result import Launch
 from ipexperf.steps import Step
 

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ipexperf import units
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
 from ipexperf.dashboard.change_marks import Mark
-from ipexperf.dashboard.story import CaseStory, Factor, Story
+from ipexperf.dashboard.story import CaseStory, Story
 from ipexperf.history.bisections import of_cases
 from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.environment import FINDINGS, SOURCE
+from ipexperf.ratio import Ratio
 from ipexperf.report import bisections as report
-from ipexperf.report import fingerprints, roofs, units
+from ipexperf.report import fingerprints, roofs
 from ipexperf.report.moved import changed
 from ipexperf.report.rerun import assignments, command
 from ipexperf.result import PRIMARY
@@ -89,25 +91,25 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
         rows.append((name, data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
     verdict = recorded.verdict
     if verdict and verdict.ratio is not None:
-        bounded = verdict.lo is not None and verdict.hi is not None
         over = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
-        ends = f"90 % interval {verdict.lo:.3f} to {verdict.hi:.3f}" if bounded else "without an interval"
-        rows.append((f"time over {over}", f"{verdict.ratio:.3f}", ends))
+        bounded = verdict.ratio.lo is not None
+        ends = f"90 % interval {verdict.ratio.precise_bounds}" if bounded else "without an interval"
+        rows.append((f"time over {over}", f"{verdict.ratio.value:.3f}", ends))
     for verdict_of_metric in verdict.moved if verdict else ():
         word = "worse" if verdict_of_metric.outcome == "regressed" else "better"
         rows.append((verdict_of_metric.metric, changed(verdict_of_metric), f"{word} than what it was compared with"))
     if entry.factor is not None:
-        rows.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
+        rows.append(("over stock fp32", f"{entry.factor.value:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
     if score := recorded.accuracy:
         rows.append((score[0], data.formatted(*score), ""))
     return rows
 
 
-def _over(factor: Factor) -> str:
+def _over(factor: Ratio) -> str:
     """Explain where a ratio comes from."""
-    if factor.lo is None or factor.hi is None:
+    if not factor.rounds:
         return "throughput, same run"
-    return f"{factor.lo:.2f} to {factor.hi:.2f}, in turns, {units.plural(factor.rounds, 'round')}"
+    return f"{factor.bounds}, in turns, {units.plural(factor.rounds, 'round')}"
 
 
 def _metrics(recorded: Recorded) -> list[dict[str, str]]:

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ipexperf import units
 from ipexperf.dashboard.story import CaseStory, drawn
 from ipexperf.history.board import Line, Spot
 from ipexperf.history.records import Recorded
 from ipexperf.outcomes import place
-from ipexperf.report import units
 from ipexperf.result import METRICS, PRIMARY, accuracies
 
 OURS = "ipexperf"
@@ -117,8 +117,8 @@ def row(entry: CaseStory, newest: int) -> dict[str, Any]:
             **named(entry),
             "outcome": recorded.outcome,
             **timed(spot),
-            "ratio": short(verdict_of_time.ratio) if verdict_of_time else None,
-            "factor": short(entry.factor.times) if entry.factor else None,
+            "ratio": short(verdict_of_time.times) if verdict_of_time else None,
+            "factor": short(entry.factor.value) if entry.factor else None,
             "right": right(recorded),
             "spark": spark(entry.line.usual),
             "old": newest - spot.run or None,

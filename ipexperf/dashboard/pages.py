@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ipexperf.dashboard import data
@@ -15,6 +14,7 @@ from ipexperf.history.board import Board
 from ipexperf.history.speedups import speedups
 from ipexperf.judge.environment import differences
 from ipexperf.outcomes import OUTCOMES
+from ipexperf.ratio import numbers
 
 MOVED = ("slower", "undone", "faster")
 """The kinds of change to show on the overview, the most urgent first."""
@@ -199,7 +199,7 @@ def gains(story: Story) -> dict[str, Any]:
             "id": speedup.case_id,
             "page": f"cases/{pages[speedup.case_id, speedup.batch, speedup.machine_key]}.html",
             "machine": speedup.machine_key,
-            **{name: data.short(asdict(speedup)[name]) for name in ("speedup", "lo", "hi")},
+            **{name: data.short(value) for name, value in numbers(speedup.speedup, "speedup").items()},
             "note": "; ".join(filter(None, (tables.counted(speedup.rounds) if speedup.paired else "", speedup.note))),
             "right": _rights(speedup.accuracy_metric, speedup.base_accuracy, speedup.accuracy),
         }

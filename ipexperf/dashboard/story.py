@@ -19,6 +19,7 @@ from ipexperf.history.changed import examine
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.history.rounds import Paired
 from ipexperf.judge.environment import RAN
+from ipexperf.ratio import Ratio
 from ipexperf.report.speeds import to_beat
 from ipexperf.result import METRICS, PRIMARY, THROUGHPUT, accuracies
 
@@ -26,17 +27,6 @@ NEAR = 4
 """An environment is looked for among so many of the newest before it. One that came back later counts as another."""
 LONGEST = 60
 """Length limit for the part of a case's id in a file name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """The speed of a case relative to the reference of its group."""
-
-    times: float
-    lo: float | None = None
-    hi: float | None = None
-    rounds: int = 0
-    """Number of rounds in which they took turns; `lo` and `hi` are then the interval. 0: the ratio is over launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +42,7 @@ class CaseStory:
     before: Recorded | None
     marks: tuple[Mark, ...]
     levels: tuple[DrawnLevel, ...]
-    factor: Factor | None
+    factor: Ratio | None
     """Throughput relative to stock PyTorch in fp32, in the same run."""
 
     @property
@@ -185,7 +175,7 @@ def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: L
 
 def _factors(
     recorded: Mapping[tuple[str, str, str], Recorded], paired: Mapping[tuple[str, str], Paired]
-) -> dict[tuple[str, str, str], Factor]:
+) -> dict[tuple[str, str, str], Ratio]:
     """Return the speed of each sound case relative to the reference of its group, of the same run and machine.
 
     A function has no reference.
@@ -202,13 +192,10 @@ def _factors(
     }
 
 
-def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Factor:
+def _factor(times: float, paired: Paired | None, base: Case, case: Case) -> Ratio:
     """Return the ratio from shared rounds, if there are any."""
     estimate = paired.between(base, case) if paired is not None and case != base else None
-    if estimate is None:
-        return Factor(times)
-    ratio = estimate.ratio(inverted=True)
-    return Factor(ratio.ratio, ratio.lo, ratio.hi, estimate.rounds)
+    return estimate.ratio(inverted=True) if estimate else Ratio(times)
 
 
 def _environments(line: Line, differ: Differences) -> Iterable[Mark]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ipexperf.report import units
+from ipexperf import units
 
 WIDTH, ROW, GAP = 1200.0, 18, 6
 LETTER = 6.4

@@ -17,6 +17,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from ipexperf import units
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
@@ -34,7 +35,6 @@ from ipexperf.dossier.page import MEASURE, Dossier, File
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import causes, structure
 from ipexperf.judge.environment import SOURCE
-from ipexperf.report import units
 from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import findings
 from ipexperf.report.rerun import Search
@@ -85,7 +85,7 @@ def write(
 ) -> Iterator[str]:
     """Write the dossiers, that of the slowest case first, as far as SECONDS reach. Yields what to say of each."""
     until = time.monotonic() + SECONDS
-    for question in sorted(questions, key=lambda question: -(question.verdict.ratio or 0.0)):
+    for question in sorted(questions, key=lambda question: -(question.verdict.times or 0.0)):
         case = question.case
         if question.against is None:
             yield f"no dossier of {case.id}: {question.alone}"

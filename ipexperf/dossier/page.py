@@ -9,9 +9,9 @@ from typing import Any
 
 import jinja2
 
+from ipexperf import units
 from ipexperf.dashboard.writing import STYLE
 from ipexperf.dossier.drawing import Row
-from ipexperf.report import units
 from ipexperf.report.rerun import Search
 from ipexperf.result import METRICS
 

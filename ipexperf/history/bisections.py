@@ -14,7 +14,7 @@ from ipexperf.history.schema import bisection, case, lock
 from ipexperf.history.statements import OF_CASE
 from ipexperf.history.values import content_uid, finite, utc
 from ipexperf.judge.bisection import BisectionRecord, Change
-from ipexperf.judge.ratios import Ratio
+from ipexperf.ratio import numbers, of_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -35,8 +35,8 @@ def row(search: BisectionRecord) -> dict[str, Any]:
             **{name: getattr(search, name) for name in SAME},
             "culprits": [asdict(change) for change in search.culprits],
             "suspects": list(search.suspects),
-            "ends": asdict(search.ends) if search.ends else None,
-            **(asdict(search.culprit) if search.culprit else dict.fromkeys(("ratio", "lo", "hi"))),
+            "ends": numbers(search.ends) if search.ends else None,
+            **numbers(search.culprit),
             "ran": list(search.ran),
             **{name: _digest(getattr(search, name)) for name in NEIGHBOURS},
         }
@@ -82,8 +82,8 @@ def _record(values: RowMapping, connection: Connection) -> BisectionRecord:
         **fields,
         culprits=tuple(Change(**change) for change in values["culprits"]),
         suspects=tuple(values["suspects"]),
-        ends=Ratio(**values["ends"]) if values["ends"] else None,
-        culprit=Ratio(values["ratio"], values["lo"], values["hi"]) if values["ratio"] is not None else None,
+        ends=of_numbers(values["ends"] or {}),
+        culprit=of_numbers({**values}),
         ran=tuple(values["ran"]),
         last_good=texts["last_good"],
         first_bad=texts["first_bad"],

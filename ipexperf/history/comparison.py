@@ -12,6 +12,7 @@ from ipexperf.history.records import Recorded, RunDetail, RunRecord, of_case
 from ipexperf.judge import ratios, structure
 from ipexperf.judge.environment import changed_case, conditions_differ, differences, incomparable
 from ipexperf.judge.policy import Policy
+from ipexperf.ratio import SINGLE, Ratio
 from ipexperf.result import PRIMARY, Metric
 
 
@@ -38,9 +39,7 @@ class ComparedCase:
     second: float | None
     first_n: int
     second_n: int
-    ratio: float | None
-    lo: float | None
-    hi: float | None
+    ratio: Ratio | None
     change: str
     first_outcome: str | None
     second_outcome: str | None
@@ -73,13 +72,13 @@ def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> RunCo
     )
 
 
-def change(ratio: ratios.Ratio, metric: Metric) -> str:
+def change(ratio: Ratio, metric: Metric) -> str:
     """Return the direction of a ratio if its interval excludes 1."""
     if not ratio.differs:
         return "not seen"
     if metric.higher_is_better is None:
         return "different"
-    return "better" if (ratio.ratio > 1) == metric.higher_is_better else "worse"
+    return "better" if (ratio.value > 1) == metric.higher_is_better else "worse"
 
 
 def _pairs(first: Sequence[Recorded], second: Sequence[Recorded]) -> list[tuple[Recorded | None, Recorded | None]]:
@@ -123,9 +122,7 @@ def _compared(
         second=new.medians.get(metric.name) if new else None,
         first_n=len(old.values.get(metric.name, ())) if old else 0,
         second_n=len(new.values.get(metric.name, ())) if new else 0,
-        ratio=ratio.ratio if ratio else None,
-        lo=ratio.lo if ratio else None,
-        hi=ratio.hi if ratio else None,
+        ratio=ratio,
         change=change(ratio, metric) if ratio else "",
         first_outcome=old.outcome if old else None,
         second_outcome=new.outcome if new else None,
@@ -139,14 +136,14 @@ def _compared(
     )
 
 
-def _cautions(old: Recorded, new: Recorded, ratio: ratios.Ratio) -> Iterator[str]:
+def _cautions(old: Recorded, new: Recorded, ratio: Ratio) -> Iterator[str]:
     """What to know of a ratio before believing it."""
     if fields := incomparable(old.environment, new.environment):
         yield f"other hardware: {', '.join(fields)}"
     if work := structure.other_work(old.fingerprint, new.fingerprint):
         yield work
     if ratio.lo is None:
-        yield ratios.SINGLE
+        yield SINGLE
 
 
 def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:

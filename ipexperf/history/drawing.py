@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ipexperf.judge.ratios import TOO_FEW, WIDE
 from ipexperf.outcomes import OUTCOMES
+from ipexperf.ratio import Ratio
 from ipexperf.result import METRICS
 from ipexperf.sentences import few
 
@@ -112,11 +112,9 @@ def ratio(value: float | None) -> str:
     return f"{value:.3f}" if value == 0 or 1e-3 <= value < 1e6 else f"{value:.2e}"
 
 
-def interval(lo: float | None, hi: float | None) -> str:
-    """Format an interval. Empty for a single launch, and for an interval that is too wide to mean anything."""
-    if lo is None or hi is None:
-        return "-"
-    return TOO_FEW if hi / lo > WIDE else f"{lo:.3f} to {hi:.3f}"
+def interval(over: Ratio | None) -> str:
+    """Format the interval of a ratio, if it has one."""
+    return "-" if over is None or over.lo is None else over.precise_bounds
 
 
 def share(metric: str | None, value: float | None) -> str:

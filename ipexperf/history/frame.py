@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import Field, asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from ipexperf.history import changed, comparison, speedups
 from ipexperf.history.points import COLUMNS, NUMBERS
 from ipexperf.history.records import SHOWN, RunRecord, Summary
 from ipexperf.history.store import History
+from ipexperf.ratio import flat
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Filters, TrendFilters
 
     Target: TypeAlias = str | os.PathLike[str]
+
+RATIO = "Ratio | None"
+"""The type of a field that is three columns."""
 
 
 def runs(db: Target, limit: int | None = None) -> pd.DataFrame:
@@ -42,7 +46,7 @@ def compare(db: Target, first: str, second: str = "last", *, metric: str = PRIMA
     """Return one row per case of two runs, with the ratio of the second to the first."""
     with History.open(db, create=False) as history:
         result = comparison.compare(history.show(first), history.show(second), metric)
-    return _frame(comparison.ComparedCase, map(asdict, result.cases))
+    return _frame(comparison.ComparedCase, map(flat, result.cases))
 
 
 def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS)) -> pd.DataFrame:
@@ -50,7 +54,7 @@ def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS))
     with History.open(db, create=False) as history:
         cases = history.cases(runs or ("last",))
         pairs = speedups.speedups(cases, over, history.paired(cases))
-    return _frame(speedups.Speedup, map(asdict, pairs))
+    return _frame(speedups.Speedup, map(flat, pairs))
 
 
 def trend(db: Target, metric: str | None = PRIMARY, **filters: Unpack[TrendFilters]) -> pd.DataFrame:
@@ -68,12 +72,18 @@ def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **filters: Unpack
 
 
 def _frame(record: Any, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    return _typed(pd.DataFrame([*rows], columns=[field.name for field in fields(record)]), _numbers(record))
+    columns = [name for field in fields(record) for name in _columns(field)]
+    return _typed(pd.DataFrame([*rows], columns=columns), _numbers(record))
+
+
+def _columns(field: Field[Any]) -> tuple[str, ...]:
+    return (field.name, "lo", "hi") if field.type == RATIO else (field.name,)
 
 
 def _numbers(record: Any) -> list[str]:
     """The names of fields whose type is a number or None."""
-    return [field.name for field in fields(record) if field.type in ("float", "float | None")]
+    numbers = [field for field in fields(record) if field.type in ("float", "float | None", RATIO)]
+    return [name for field in numbers for name in _columns(field)]
 
 
 def _typed(table: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from sqlalchemy import JSON, Boolean, Column, Dialect, Double, Integer, LargeBin
 from ipexperf.history.values import kind_of_evidence
 from ipexperf.judge.bisection import Change
 from ipexperf.judge.bisection import Outcome as Found
-from ipexperf.judge.ratios import Ratio
 from ipexperf.result import Launch, Level, SpeedVerdict, Structure
 
 SHOWN = 80
@@ -55,7 +54,7 @@ HOLDS: Mapping[str, Any] = {
     "bisection.outcome": Found,
     "bisection.culprits": [Change],
     "bisection.suspects": [str],
-    "bisection.ends": (Ratio, None),
+    "bisection.ends": ({"ratio": float, "lo": float | None, "hi": float | None}, None),
     "bisection.ran": [str],
 }
 """What documents and words hold, by their columns: a type hint, a dataclass by its fields, a list of one such, a tuple

@@ -24,6 +24,7 @@ from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
 from ipexperf.history.values import evidence_of, unpack, utc
 from ipexperf.judge import structure
+from ipexperf.ratio import of_numbers
 from ipexperf.result import METRICS, PRIMARY, Level, Metric, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
@@ -323,9 +324,7 @@ def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
         outcome=row.outcome,
         reason=row.reason["text"],
         metric=row.metric,
-        ratio=row.ratio,
-        lo=row.reason["lo"],
-        hi=row.reason["hi"],
+        ratio=of_numbers({"ratio": row.ratio, **row.reason}),
         p_value=row.p_value,
         mde=row.mde,
         policy=rows.policy_label(row),

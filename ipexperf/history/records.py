@@ -13,6 +13,7 @@ from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.structure import Fingerprint
 from ipexperf.outcomes import has_numbers
+from ipexperf.ratio import flat
 from ipexperf.result import RoundRecord, Structure, Verdict, accuracies
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
@@ -197,7 +198,7 @@ class RunDetail:
         for case, recorded in zip(document["cases"], self.cases, strict=True):
             if recorded.verdict is not None:
                 replaced = {"evidence": evidence_document(recorded.verdict.evidence)}
-                fields = {**_verdict_document(case["verdict"]), **replaced}.items()
+                fields = {**_verdict_document(recorded.verdict), **replaced}.items()
                 case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
         document["bisections"] = [search.to_json() for search in self.bisections]
         return document
@@ -222,7 +223,7 @@ def _row(recorded: Recorded, summary: Summary) -> dict[str, Any]:
         **of_case(recorded.case),
         **asdict(summary),
         "verdict": verdict.outcome if verdict else None,
-        "ratio": verdict.ratio if verdict else None,
+        "ratio": verdict.times if verdict else None,
         "launches": len(recorded.counted),
         "machine_key": recorded.machine_key,
     }
@@ -232,8 +233,8 @@ OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde
 """The fields of a document for the verdict on another metric than speed."""
 
 
-def _verdict_document(verdict: Mapping[str, Any]) -> dict[str, Any]:
+def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of a verdict on a case, with those on its other metrics."""
-    document = {name: value for name, value in verdict.items() if name not in ("level", "constants", "bounds")}
-    others = [{name: other[name] for name in OF_OTHERS} for other in verdict["others"]]
+    document = {name: value for name, value in flat(verdict).items() if name not in ("level", "constants", "bounds")}
+    others = [{name: value for name, value in flat(other).items() if name in OF_OTHERS} for other in verdict.others]
     return {**document, "others": others}

@@ -18,6 +18,7 @@ from ipexperf.history.values import (
     summary,
     utc,
 )
+from ipexperf.ratio import numbers
 from ipexperf.result import METRICS, PRIMARY, Metric
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from ipexperf.history.records import Accepted
     from ipexperf.judge.policy import Constants
-    from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement, Verdict
 
 # Time spent waiting for a core explains a sample but is never judged, so it is a series but not a metric.
 _SAMPLED = {"step_time": "wall", "cpu_time": "cpu", "run_delay": "delay"}
@@ -174,13 +175,9 @@ def acceptance_uid(series: str, run: str, document: Mapping[str, Any]) -> str:
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    numbers = finite({"ratio": verdict.ratio, "p_value": verdict.p_value, "mde": verdict.mde})
-    reason: dict[str, Any] = {
-        "text": verdict.reason,
-        "lo": verdict.lo,
-        "hi": verdict.hi,
-        "baseline": evidence_document(verdict.evidence),
-    }
+    bounds = numbers(verdict.ratio)
+    values = finite({"ratio": bounds.pop("ratio"), "p_value": verdict.p_value, "mde": verdict.mde})
+    reason: dict[str, Any] = {"text": verdict.reason, **bounds, "baseline": evidence_document(verdict.evidence)}
     reason["structure"] = asdict(verdict.structure) if verdict.structure else None
     if verdict.host_changed:
         reason["host_changed"] = True
@@ -190,4 +187,4 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         reason["level"] = asdict(verdict.level)
     if verdict.bounds is not None:
         reason["bounds"] = verdict.bounds
-    return {"outcome": verdict.outcome, **numbers, "reason": finite(reason), "judged_at": now()}
+    return {"outcome": verdict.outcome, **values, "reason": finite(reason), "judged_at": now()}

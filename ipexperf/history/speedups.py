@@ -13,6 +13,7 @@ from ipexperf.history.records import Recorded
 from ipexperf.judge import ratios, structure
 from ipexperf.judge.environment import conditions_differ, incomparable
 from ipexperf.judge.policy import Policy
+from ipexperf.ratio import SINGLE, Ratio
 from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
@@ -53,10 +54,8 @@ class Speedup:
     unit: str
     base: float
     value: float
-    speedup: float | None
+    speedup: Ratio | None
     """None if they were measured apart in other environments; the note says what differs."""
-    lo: float | None
-    hi: float | None
     seen: bool
     paired: bool
     """Whether the cases shared rounds. If so the interval is over rounds, else over launches."""
@@ -160,7 +159,7 @@ def _estimate(
     return pair.between(base.case, fast.case)
 
 
-def _ratio(pair: _Pair, family: int) -> ratios.Ratio | None:
+def _ratio(pair: _Pair, family: int) -> Ratio | None:
     """Return the speed-up: the base's time over the case's, or the case's throughput over the base's."""
     if pair.why_not:
         return None
@@ -187,9 +186,7 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         unit=metric.unit,
         base=_median(pair.base, metric.name),
         value=_median(pair.fast, metric.name),
-        speedup=ratio.ratio if ratio else None,
-        lo=ratio.lo if ratio else None,
-        hi=ratio.hi if ratio else None,
+        speedup=ratio,
         seen=ratio is not None and ratio.differs,
         paired=pair.estimate is not None,
         rounds=pair.estimate.rounds if pair.estimate else 0,
@@ -215,7 +212,7 @@ def _median(recorded: Recorded, metric: str) -> float:
     return median
 
 
-def _notes(pair: _Pair, ratio: ratios.Ratio | None) -> Iterator[str]:
+def _notes(pair: _Pair, ratio: Ratio | None) -> Iterator[str]:
     """Notes on how far the number can be trusted, or why there is none."""
     if ratio is None:
         yield pair.why_not
@@ -229,7 +226,7 @@ def _notes(pair: _Pair, ratio: ratios.Ratio | None) -> Iterator[str]:
     if _emulated(pair.fast):
         yield f"this CPU emulates {pair.fast.case.dtype}"
     if ratio.lo is None:
-        yield ratios.SINGLE
+        yield SINGLE
 
 
 def _emulated(recorded: Recorded) -> bool:

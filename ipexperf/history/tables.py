@@ -12,7 +12,6 @@ from ipexperf.case import CALL
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
 from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
-from ipexperf.judge.rounds import DISTRUST
 from ipexperf.redaction import without_numbers
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def _case_row(recorded: Recorded) -> dict[str, str]:
         "throughput": f"{human(rate.median, rate.unit)} {rate.unit}" if rate and rate.median is not None else "-",
         "launches": str(len(recorded.counted)),
         "verdict": recorded.outcome,
-        "ratio": ratio(recorded.verdict.ratio if recorded.verdict else None),
+        "ratio": ratio(recorded.verdict.times if recorded.verdict else None),
     }
 
 
@@ -234,8 +233,8 @@ def compared_table(cases: Sequence[ComparedCase]) -> Columns:
             "batch": str(case.batch),
             "first": human(case.first, case.unit),
             "second": human(case.second, case.unit),
-            "ratio": ratio(case.ratio),
-            "interval": interval(case.lo, case.hi),
+            "ratio": ratio(case.ratio.value if case.ratio else None),
+            "interval": interval(case.ratio),
             "change": case.change or "-",
             "accuracy": _both(share(case.accuracy_metric, x) for x in (case.first_accuracy, case.second_accuracy)),
             "outcome": _both(x or "-" for x in (case.first_outcome, case.second_outcome)),
@@ -266,8 +265,8 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
             "metric": pair.metric,
             "base": human(pair.base, pair.unit),
             "value": human(pair.value, pair.unit),
-            "speedup": "-" if pair.speedup is None else f"{pair.speedup:.2f}",
-            "interval": interval(pair.lo, pair.hi),
+            "speedup": "-" if pair.speedup is None else f"{pair.speedup.value:.2f}",
+            "interval": interval(pair.speedup),
             "accuracy": _both(share(pair.accuracy_metric, x) for x in (pair.base_accuracy, pair.accuracy)),
         }
         for pair in pairs
@@ -306,10 +305,9 @@ def twins_text(twins: Iterable[Twin]) -> Text:
 
 def twin_text(twin: Twin) -> str:
     """Describe one twin, and what it means if it differs significantly."""
-    over = twin.estimate.ratio(inverted=True)
     name = f"{twin.case.id}, batch {twin.case.batch}, the same again"
-    text = f"{name}: {over.ratio:.3f} ({interval(over.lo, over.hi)}), {counted(twin.estimate.rounds)}"
-    if twin.estimate.p_value < DISTRUST:
+    text = f"{name}: {twin.estimate.ratio(inverted=True).precise}, {counted(twin.estimate.rounds)}"
+    if twin.estimate.distrusted:
         text += ": that is not noise: do not trust the ratios of its group"
     return text
 

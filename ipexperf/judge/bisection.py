@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ipexperf.case import Case
-from ipexperf.judge.ratios import Ratio
+from ipexperf.ratio import Ratio, numbers
 
 MAX_UNSURE = 2
 """Unsure answers before the search gives up. An unsure answer is the most expensive one: it took every measurement."""
@@ -121,7 +121,8 @@ class BisectionRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {**dataclasses.asdict(self), "case": self.case.to_json()}
+        ratios = {"ends": self.ends and numbers(self.ends), "culprit": self.culprit and numbers(self.culprit)}
+        return {**dataclasses.asdict(self), **ratios, "case": self.case.to_json()}
 
 
 T = TypeVar("T")

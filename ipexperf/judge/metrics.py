@@ -12,10 +12,11 @@ import statistics
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ipexperf.judge import ratios
 from ipexperf.judge.policy import MetricPolicy
-from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, in_words, interval_in_words, of_log, smallest_effect
+from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, of_log, smallest_effect
 from ipexperf.judge.spread import centre
-from ipexperf.outcomes import Outcome, has_numbers, place
+from ipexperf.outcomes import has_numbers, place
 from ipexperf.result import MEAN, METRICS, PRIMARY, Level, SpeedVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -91,10 +92,10 @@ def in_pairs(
         level = Level(*(METRICS[name].of_launches(side) for side in sides))
         assumed = policy.assumed(level.before)
         if not policy.smallest:
-            ratios = [math.log(b / a) for a, b in values]
-            spread = moderated(ratios, assumed, policy.trust)
-            spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
-            estimate = Estimate(statistics.fmean(ratios), spread)
+            logs = [math.log(b / a) for a, b in values]
+            spread = moderated(logs, assumed, policy.trust)
+            spread = replace(spread, scale=spread.scale / math.sqrt(len(logs)))
+            estimate = Estimate(statistics.fmean(logs), spread)
         else:
             scale = max(assumed, *(_gap(side) for side in sides))
             estimate = Estimate(math.log(level.now / level.before), Spread(scale, policy.trust))
@@ -112,10 +113,8 @@ def of_mean(
     own = for_mean(policy, gate)
     if decision is None or own is None:
         return ()
-    numbers = (decision.ratio, decision.lo, decision.hi, decision.p_value, decision.mde)
     level = Level(*map(METRICS[MEAN].of_launches, zip(*_paired_values(pairs, MEAN), strict=True)))
-    verdict = Verdict(decision.outcome, decision.reason, MEAN, *numbers, own.label, level=level)
-    return (replace(verdict, constants=own.to_json()),)
+    return (replace(decision.verdict, metric=MEAN, policy=own.label, level=level, constants=own.to_json()),)
 
 
 def captures_tell(
@@ -191,17 +190,20 @@ def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> 
     worse = -1 if METRICS[policy.metric].higher_is_better else 1
     turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
     levels = Levels(policy.alpha, policy.alpha, policy.ok_alpha)
-    outcome = decide(turned, policy, levels)
-    bounded = estimate.ratio_within(policy.ok_alpha)
-    return Verdict(
-        outcome,
-        _sentence(outcome, estimate, levels.deciding(outcome), policy, than),
+    difference = of_log(estimate.log_ratio) - 1
+    verdict = ratios.verdict(
+        decide(turned, policy, levels),
+        estimate,
+        policy,
+        levels,
+        change=f"{abs(difference):.1%} {'more' if difference >= 0 else 'less'} than {than}",
+        effect=smallest_effect(turned, policy, policy.alpha),
+        worse="change for the worse",
+    )
+    return replace(
+        verdict,
         metric=policy.metric,
-        ratio=bounded.ratio,
-        lo=bounded.lo,
-        hi=bounded.hi,
         p_value=turned.chance(policy.margin),
-        mde=smallest_effect(turned, policy, policy.alpha),
         policy=policy.label,
         level=level,
         constants=policy.to_json(),
@@ -233,12 +235,3 @@ def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -
 
 def _reasons(verdicts: Iterable[Verdict]) -> str:
     return "; ".join(f"{TITLES.get(verdict.metric, verdict.metric)}: {verdict.reason}" for verdict in verdicts)
-
-
-def _sentence(outcome: Outcome, estimate: Estimate, level: float, policy: MetricPolicy, than: str) -> str:
-    share = of_log(estimate.log_ratio) - 1
-    change = f"{abs(share):.1%} {'more' if share >= 0 else 'less'} than {than}"
-    interval = interval_in_words(estimate, level, level)
-    return in_words(
-        outcome, policy, change, interval, smallest_effect(estimate, policy, policy.alpha), "change for the worse"
-    )

@@ -1,14 +1,16 @@
-"""What all judges share: ratios with their intervals, the decision on one, and its words."""
+"""What all judges share: estimates of ratios, the decision on one, and its words."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.outcomes import has_numbers
+from ipexperf.ratio import Ratio
 from ipexperf.result import PRIMARY, Measurement, Verdict
+from ipexperf.units import share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,27 +18,8 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Policy, Tolerant
     from ipexperf.outcomes import Outcome
 
-WIDE = 1e3
-"""An interval whose ends differ by a larger factor tells nothing, and is not shown."""
 WIDEST = math.log(1e6)
 """Intervals are cut at this width: wider ones say nothing and are harder to read."""
-SINGLE = "a single launch has no interval"
-TOO_FEW = "too few launches to tell"
-"""Said in place of an interval that is wider than WIDE."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A ratio, second over first. Bounds are None if one of them has a single launch."""
-
-    ratio: float
-    lo: float | None = None
-    hi: float | None = None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the interval excludes 1. Without an interval, False."""
-        return self.lo is not None and self.hi is not None and not self.lo <= 1 <= self.hi
 
 
 def of_log(log_ratio: float) -> float:
@@ -137,32 +120,34 @@ def smallest_effect(estimate: Interval, policy: Tolerant, alarm: float, ok: floa
     return math.expm1(min(least + estimate.half_width(1 - policy.mde_power), WIDEST))
 
 
-def change_in_words(ratio: float, less: str = "less time") -> str:
-    """'5.0% slower' or '4.0% less time'."""
-    return f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} {less}"
+def verdict(
+    outcome: Outcome,
+    estimate: Interval,
+    policy: Tolerant,
+    levels: Levels,
+    *,
+    change: str,
+    effect: float,
+    worse: str = "slowdown",
+    overall: Levels | None = None,
+    over: str = "",
+) -> Verdict:
+    """The verdict on an estimate: its numbers, and the reason in words.
 
-
-def interval_in_words(estimate: Interval, tail: float, overall: float) -> str:
-    """'99% interval +1.2% to +3.4%'. `overall` is the level of all looks together, of which `tail` is for this one."""
-    low, high = (bound - 1 for bound in estimate.ends(tail))
-    return f"{_percent(1 - 2 * overall)} interval {low:+.1%} to {f'{high:+.1%}' if high < 99 else 'anything'}"
-
-
-def in_words(
-    outcome: Outcome, policy: Tolerant, change: str, interval: str, effect: float, worse: str = "slowdown"
-) -> str:
-    """A decision as a sentence. `change` is what was seen, and `effect` the smallest that would surely have been."""
+    `change` is what was seen, `effect` the smallest that would surely have been, and `over` what the interval is over.
+    `overall` are the levels of all looks together, of which `levels` are for this one.
+    """
+    low, high = estimate.ends(levels.deciding(outcome))
+    confidence = share(1 - 2 * (overall or levels).deciding(outcome))
+    interval = f"{confidence} interval {low - 1:+.1%} to {f'{high - 1:+.1%}' if high < 100 else 'anything'}{over}"
     if outcome == "ok":
-        return f"a {worse} above {_percent(policy.tolerance)} is excluded ({interval})"
-    text = f"{change} ({interval})"
-    if outcome != "inconclusive":
-        return f"{text}, surely more than {_percent(policy.harmless * policy.tolerance)}"
-    smallest = f"only a {worse} of {effect:.1%} or more" if effect < 10 else f"not even a {worse} of 10 times"
-    return f"{text}: {smallest} would surely have been seen"
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.4g}%"
+        reason = f"a {worse} above {share(policy.tolerance)} is excluded ({interval})"
+    elif outcome == "inconclusive":
+        smallest = f"only a {worse} of {effect:.1%} or more" if effect < 10 else f"not even a {worse} of 10 times"
+        reason = f"{change} ({interval}): {smallest} would surely have been seen"
+    else:
+        reason = f"{change} ({interval}), surely more than {share(policy.harmless * policy.tolerance)}"
+    return Verdict(outcome, reason, ratio=estimate.ratio_within(levels.ok), mde=effect, bounds=(low, high))
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
@@ -184,12 +169,12 @@ def compare(first: Sequence[float], second: Sequence[float], policy: Policy, fam
     old, new = ([math.log(value) for value in values] for values in (first, second))
     centre = statistics.fmean(new) - statistics.fmean(old)
     if min(len(old), len(new)) < policy.minimum_launches:
-        return Ratio(math.exp(centre))
+        return Ratio(math.exp(centre), apart=True)
     # Few launches may be alike by chance, so the policy sets a floor for the spread of each side.
     parts = [max(statistics.variance(side), policy.tau_floor**2) / len(side) for side in (old, new)]
     freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (old, new), strict=True))
     spread = Spread(math.sqrt(sum(parts)), freedom)
-    return Estimate(centre, spread).ratio_within(policy.false_discovery_rate / family / 2)
+    return replace(Estimate(centre, spread).ratio_within(policy.false_discovery_rate / family / 2), apart=True)
 
 
 def neighbour_ratio(turns_a: Sequence[float], turns_b: Sequence[float]) -> float:

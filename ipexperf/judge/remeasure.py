@@ -7,6 +7,7 @@ from dataclasses import replace
 from ipexperf.judge.metrics import combined
 from ipexperf.outcomes import has_numbers
 from ipexperf.result import PRIMARY, Measurement, Verdict
+from ipexperf.units import percent
 
 
 def merged(first: Measurement, second: Measurement) -> Measurement:
@@ -77,4 +78,4 @@ def provisional(verdict: Verdict, *, gated: bool = True) -> Verdict:
 
 
 def _percent(verdict: Verdict) -> str:
-    return "by an unknown share" if verdict.ratio is None else f"{100 * (verdict.ratio - 1):+.1f} %"
+    return "by an unknown share" if verdict.ratio is None else percent(verdict.ratio.value)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ipexperf.case import Case
-from ipexperf.judge.ratios import Estimate, Ratio, Spread, neighbour_ratio
+from ipexperf.judge.ratios import Estimate, Spread, neighbour_ratio
+from ipexperf.ratio import Ratio
 from ipexperf.result import RoundRecord, Schedule, SeatRecord
 
 
@@ -264,10 +265,15 @@ class RoundsEstimate(Estimate):
 
     rounds: int
 
-    def ratio(self, *, inverted: bool = False, confidence: float = CONFIDENCE) -> Ratio:
-        """How many times slower the case is, with its interval; how many times faster if `inverted`."""
+    def ratio(self, *, inverted: bool = False) -> Ratio:
+        """How many times slower the case is, with its interval of 95 %; how many times faster if `inverted`."""
         estimate = replace(self, log_ratio=-self.log_ratio) if inverted else self
-        return estimate.ratio_within((1 - confidence) / 2)
+        return replace(estimate.ratio_within((1 - CONFIDENCE) / 2), rounds=self.rounds)
+
+    @property
+    def distrusted(self) -> bool:
+        """Whether a twin that differs so much from its case says not to trust the ratios of its group."""
+        return self.p_value < DISTRUST
 
     @property
     def p_value(self) -> float:

@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ipexperf.judge.ratios import change_in_words
+from ipexperf.units import percent, plural, slower
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,13 +119,13 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
     moved = verdict.outcome == "regressed" or slower if shift > 1 else verdict.outcome == "improved"
     if verdict.ratio is None or not moved or verdict.speed is not None:
         return verdict
-    sign, nearest = (1, verdict.lo) if shift > 1 else (-1, verdict.hi)
+    sign, nearest = (1, verdict.ratio.lo) if shift > 1 else (-1, verdict.ratio.hi)
     if nearest is not None and sign * math.log(nearest / shift) > math.log1p(policy.tolerance):
         return verdict
     return replace(
         verdict,
         outcome="platform_shift",
-        reason=f"moved with the platform, whose median case went {shift - 1:+.1%}: {verdict.reason}",
+        reason=f"moved with the platform, whose median case went {percent(shift)}: {verdict.reason}",
         policy=policy.label,
     )
 
@@ -133,9 +133,9 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
     moved = sum(x.outcome == "platform_shift" for x in settled.values())
     other = "the other arm" if any(x.pairs for x in verdicts.values()) else "its baseline"
-    change = change_in_words(shift, "faster")
+    change = slower(shift, "faster")
     line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {change} than {other}"
-    line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
+    line += f" ({plural(moved, 'case')} moved with it)" if moved else " (no single case proves it)"
     common = _common_differences(verdicts)
     return line + (f"; changed for all: {', '.join(common)}" if common else "")
 
@@ -146,7 +146,7 @@ def _stable(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
     Nor do those beside a live baseline: the platform is the same on both sides.
     """
     return {
-        name: x.ratio
+        name: x.ratio.value
         for name, x in verdicts.items()
         if x.outcome in SPEED and x.ratio is not None and _testable(x) and not (x.pairs and x.pairs.lock)
     }
@@ -164,10 +164,10 @@ def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
     median = math.exp(statistics.median(math.log(entry.ratio) for entry in watched))
     if abs(math.log(median)) <= math.log1p(policy.tolerance):
         return ""
-    change = change_in_words(median, "faster")
+    change = slower(median, "faster")
     common = [line for line in watched[0].differences if all(line in entry.differences for entry in watched)]
     changed = f"; changed since: {', '.join(common)}" if common else "; nothing that is recorded of it changed"
-    cases = f"{len(watched)} live baseline{'' if len(watched) == 1 else 's'}"
+    cases = plural(len(watched), "live baseline")
     return (
         f"platform shift: with the same software, the median of {cases} is {change} than when it was accepted{changed}"
     )

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.judge import answers, ratios, sequential
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
-from ipexperf.judge.ratios import Levels, change_in_words, in_words, interval_in_words, of_log, smallest_effect
+from ipexperf.judge.ratios import Levels, of_log, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
+from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, METRICS, PRIMARY, BaselineEvidence, Measurement, PairsEvidence, Verdict
+from ipexperf.sentences import few
+from ipexperf.units import plural, share, slower
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,32 +92,32 @@ def _of_speed(
     """The verdict on speed, which can be compared."""
     if len(launches) < policy.minimum_launches:
         reason = f"{len(launches)} launch has no spread: {policy.minimum_launches} are needed to judge speed"
-        ratio = launches[0] / baseline.step_time
+        ratio = Ratio(launches[0] / baseline.step_time)
         return Verdict("inconclusive", "; ".join([reason, *notes]), ratio=ratio, policy=policy.label, evidence=evidence)
 
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
     outcome = decide(comparison, policy)
-    level = Levels(policy.again_alpha, policy.alpha, policy.ok_alpha).deciding(outcome)
-    bounded = comparison.ratio_within(policy.ok_alpha)
-    return Verdict(
+    verdict = ratios.verdict(
         outcome,
-        "; ".join(
-            [
-                f"{TITLES[PRIMARY]}: {_sentence(outcome, comparison, level, len(baseline.sessions), policy)}",
-                *_blamed(outcome, baseline.environment, measurement.environment),
-                *notes,
-            ]
-        ),
-        ratio=bounded.ratio,
-        lo=bounded.lo,
-        hi=bounded.hi,
+        comparison,
+        policy,
+        _levels(policy),
+        change=f"{slower(of_log(comparison.log_ratio))} than the baseline",
+        effect=smallest_effect(comparison, policy, policy.again_alpha),
+    )
+    reason = f"{TITLES[PRIMARY]}: {verdict.reason}"
+    if outcome != "ok" and not comparison.estimated:
+        sessions = f"{plural(len(baseline.sessions), 'session')} of {policy.known_sessions}"
+        reason += f", the noise between sessions being unknown ({sessions})"
+    blamed = _blamed(outcome, baseline.environment, measurement.environment)
+    return replace(
+        verdict,
+        reason="; ".join([reason, *blamed, *notes]),
         p_value=comparison.p_value(policy.limit),
-        mde=smallest_effect(comparison, policy, policy.again_alpha),
         policy=policy.label,
         evidence=replace(
             evidence, between_sessions=comparison.between.scale, between_sessions_known=comparison.estimated
         ),
-        bounds=comparison.ends(level),
     )
 
 
@@ -135,22 +138,12 @@ def judge_pairs(
         return Verdict("failed", "no pair was measured", policy=policy.label)
     alike = "" if evidence.differences else f"; {SAME_ARMS}"
     apart = f"; {evidence.apart}" if evidence.apart else ""
-    outcome, reason = decision.outcome, f"{TITLES[PRIMARY]}: {decision.reason}"
-    open_mean = next((x for x in others if x.metric == MEAN and sequential.leans(x, policy)), None)
+    outcome, reason = decision.verdict.outcome, f"{TITLES[PRIMARY]}: {decision.verdict.reason}"
+    open_mean = next((other for other in others if other.metric == MEAN and sequential.leans(other, policy)), None)
     if open_mean and outcome in ("ok", "improved"):
         outcome, reason = "inconclusive", f"{TITLES[MEAN]}: {open_mean.reason}; {reason}"
-    return Verdict(
-        outcome,
-        f"{reason}; {evidence.stopped}{alike}{apart}",
-        ratio=decision.ratio,
-        lo=decision.lo,
-        hi=decision.hi,
-        p_value=decision.p_value,
-        mde=decision.mde,
-        policy=policy.label,
-        evidence=evidence,
-        bounds=decision.bounds,
-    )
+    reason = f"{reason}; {evidence.stopped}{alike}{apart}"
+    return replace(decision.verdict, outcome=outcome, reason=reason, policy=policy.label, evidence=evidence)
 
 
 def _blamed(outcome: Outcome, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -179,18 +172,22 @@ def on_changed_host(
         changed = [line for line in changed if line.partition(":")[0] in OF_HOST]
     if not changed:
         return verdict
-    said = f"this host is not what it was when the baseline was accepted: {_listed(changed)}"
+    reason = f"this host is not what it was when the baseline was accepted: {few(changed, SHOWN)}"
     if elsewhere:
         evidence = _evidence(baseline, measurement, changed)
-        return Verdict("not_comparable", said, policy=policy.label, evidence=evidence, host_changed=True)
-    return replace(verdict, reason=f"{said}; {verdict.reason}", host_changed=True)
+        return Verdict("not_comparable", reason, policy=policy.label, evidence=evidence, host_changed=True)
+    return replace(verdict, reason=f"{reason}; {verdict.reason}", host_changed=True)
 
 
 def decide(comparison: SessionComparison, policy: Policy) -> Outcome:
     """Judge speed."""
-    outcome = ratios.decide(comparison, policy, Levels(policy.again_alpha, policy.alpha, policy.ok_alpha))
+    outcome = ratios.decide(comparison, policy, _levels(policy))
     # Assumed noise may be too small for this machine. It suffices to doubt a case, but not to call it ok.
     return "inconclusive" if outcome == "ok" and not comparison.estimated else outcome
+
+
+def _levels(policy: Policy) -> Levels:
+    return Levels(policy.again_alpha, policy.alpha, policy.ok_alpha)
 
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:
@@ -208,7 +205,7 @@ def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: 
         elif metric.accuracy.bound == "share":
             begin = max(old.get("first_loss", 0.0), new.get("first_loss", 0.0))
             changed = abs(after - before) > max(policy.loss_bound * abs(before), policy.loss_floor * begin)
-            bound = f"{policy.loss_bound:.0%}"
+            bound = share(policy.loss_bound)
         else:
             changed, bound = abs(after - before) > policy.accuracy_bound, f"{policy.accuracy_bound:g}"
         if changed:
@@ -239,22 +236,7 @@ def _notes(baseline: CaseBaseline, measurement: Measurement, comparison: Sequenc
     if unmeasured:
         notes.append(f"{', '.join(unmeasured)} in the baseline, but not measured this time")
     if comparison:
-        notes.append(f"changed since the baseline: {_listed(comparison)}")
+        notes.append(f"changed since the baseline: {few(comparison, SHOWN)}")
     if baseline.expired(measurement.started_at):
         notes.append(f"THE BASELINE EXPIRED on {baseline.expires}: accept a new one")
     return notes
-
-
-def _listed(changes: Sequence[str]) -> str:
-    more = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
-    return ", ".join([*changes[:SHOWN], *more])
-
-
-def _sentence(outcome: Outcome, comparison: SessionComparison, level: float, sessions: int, policy: Policy) -> str:
-    interval = interval_in_words(comparison, level, level)
-    change = f"{change_in_words(of_log(comparison.log_ratio))} than the baseline"
-    text = in_words(outcome, policy, change, interval, smallest_effect(comparison, policy, policy.again_alpha))
-    if outcome == "ok" or comparison.estimated:
-        return text
-    count = f"{sessions} session{'s' if sessions > 1 else ''}"
-    return f"{text}, the noise between sessions being unknown ({count} of {policy.known_sessions})"

@@ -11,29 +11,20 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge import ratios
-from ipexperf.judge.ratios import (
-    WIDEST,
-    Estimate,
-    Interval,
-    Levels,
-    Spread,
-    change_in_words,
-    in_words,
-    interval_in_words,
-    of_log,
-    smallest_effect,
-)
+from ipexperf.judge.ratios import WIDEST, Estimate, Interval, Levels, Spread, of_log, smallest_effect
+from ipexperf.ratio import Ratio
+from ipexperf.result import Verdict
+from ipexperf.units import slower
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.judge.policy import PairPolicy, Tolerant
     from ipexperf.outcomes import Outcome
-    from ipexperf.result import Verdict
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""
@@ -45,18 +36,14 @@ SURE = 0.8
 class Decision:
     """The verdict so far. `done`: no more pairs are needed, or none will come."""
 
-    outcome: Outcome
-    reason: str
+    verdict: Verdict
     pairs: int
     done: bool
-    ratio: float | None = None
-    lo: float | None = None
-    hi: float | None = None
-    p_value: float | None = None
-    mde: float | None = None
     trimmed: int = 0
-    bounds: tuple[float, float] | None = None
-    """The interval that decides."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.verdict.outcome
 
 
 def due(pairs: int, policy: PairPolicy) -> bool:
@@ -113,37 +100,34 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     missing = [index for index, value in enumerate(log_ratios, 1) if not math.isfinite(value)]
     if missing:
         text = f"pair {missing[0]} has no ratio: one of its turns has no time above 0 s"
-        return Decision("invalid", text, pairs, done=True)
+        return Decision(Verdict("invalid", text), pairs, done=True)
     if pairs < 2:
         text = "one pair has no spread: 2 are needed to judge speed" if pairs else "no pair was measured"
-        return Decision("inconclusive", text, pairs, done=True, ratio=of_log(log_ratios[0]) if pairs else None)
+        ratio = Ratio(of_log(log_ratios[0])) if pairs else None
+        return Decision(Verdict("inconclusive", text, ratio=ratio), pairs, done=True)
     # Keep the results finite, however odd a ratio is.
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
     rates = levels(pairs, policy, last=last)
     estimated, trimmed = estimate(log_ratios, policy)
     outcome = judged(estimated, policy, rates, last=last)
     outliers = f", {trimmed} of them trimmed as outliers" if trimmed else ""
-    bounded = estimated.ratio_within(rates.ok)
-    return Decision(
+    verdict = ratios.verdict(
         outcome,
-        sentence(outcome, estimated, policy, rates, f"{pairs} pairs{outliers}", " than the other arm"),
-        pairs,
-        done=last or outcome != "inconclusive",
-        ratio=bounded.ratio,
-        lo=bounded.lo,
-        hi=bounded.hi,
-        p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha),
-        mde=smallest_effect(estimated, policy, rates.alarm, rates.ok),
-        trimmed=trimmed,
-        bounds=estimated.ends(rates.deciding(outcome)),
+        estimated,
+        policy,
+        rates,
+        change=f"{slower(of_log(estimated.log_ratio))} than the other arm",
+        effect=smallest_effect(estimated, policy, rates.alarm, rates.ok),
+        overall=Levels(policy.alpha, policy.alpha, policy.ok_alpha),
+        over=f", {pairs} pairs{outliers}",
     )
+    verdict = replace(verdict, p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha))
+    return Decision(verdict, pairs, done=last or outcome != "inconclusive", trimmed=trimmed)
 
 
-def leans(decision: Decision | Verdict | None, policy: PairPolicy) -> bool:
+def leans(verdict: Verdict, policy: PairPolicy) -> bool:
     """Whether more pairs might show a slowdown: it looks like one, which is neither proven nor excluded."""
-    if decision is None or decision.outcome != "inconclusive" or decision.ratio is None:
-        return False
-    return decision.ratio > math.exp(policy.margin)
+    return verdict.outcome == "inconclusive" and (verdict.times or 0.0) > math.exp(policy.margin)
 
 
 def judged(estimated: Interval, policy: Tolerant, rates: Levels, *, last: bool) -> Outcome:
@@ -163,14 +147,6 @@ def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> f
         if look < len(log_ratios):
             values.append(estimate(log_ratios[:look], policy)[0].chance(policy.margin) / level)
     return min(1.0, *values)
-
-
-def sentence(outcome: Outcome, estimated: Interval, policy: Tolerant, rates: Levels, over: str, than: str = "") -> str:
-    """The outcome in words. `over` says what the interval is over, and `than` what the case is slower than."""
-    overall = Levels(policy.alpha, policy.alpha, policy.ok_alpha).deciding(outcome)
-    interval = f"{interval_in_words(estimated, rates.deciding(outcome), overall)}, {over}"
-    change = f"{change_in_words(of_log(estimated.log_ratio))}{than}"
-    return in_words(outcome, policy, change, interval, smallest_effect(estimated, policy, rates.alarm, rates.ok))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def explained(verdicts: Sequence[Verdict], launches: Sequence[Launch]) -> tuple[
         replace(verdict, reason=f"{verdict.reason}: {why}")
         if verdict.metric == MEAN
         and verdict.outcome in ("regressed", "inconclusive")
-        and (verdict.ratio or 0) > 1
+        and (verdict.times or 0) > 1
         and (why := described(launches))
         else verdict
         for verdict in verdicts

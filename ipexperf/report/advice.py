@@ -9,15 +9,15 @@ from dataclasses import replace
 from ipexperf.case import AGAINST, Case
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.ratios import SINGLE
 from ipexperf.outcomes import is_fine
 from ipexperf.plan.groups import STOCK, Group, groups, reference
+from ipexperf.ratio import APART, SINGLE
 from ipexperf.report.lines import named
-from ipexperf.report.speeds import APART, Speeds
+from ipexperf.report.speeds import Speeds
 from ipexperf.report.summary import Judged, Summary
-from ipexperf.report.units import plural
 from ipexperf.report.words import Words, labels
 from ipexperf.result import METRICS, accuracies
+from ipexperf.units import plural
 
 TURNS = "ratios compare cases that took turns in the same rounds"
 NO_TURNS = f"those with {APART} compare launches that did not, and are less exact"
@@ -45,10 +45,11 @@ def _of_group(group: Group, label: str, summary: Summary) -> Iterator[str]:
     words, speeds = Words.of(group.cases), summary.speeds
     counted = [case for case in group.cases if case in speeds.counted]
     for twin in filter(None, map(speeds.twin, counted)):
-        if twin.differs:
+        if twin.distrusted:
             yield (
-                f"DO NOT TRUST THE RATIOS of {label}: the same case a second time (its A/A twin) ran {twin.cell} times "
-                "as fast, where 1 is right: `ipexperf doctor` looks for what is wrong with this machine"
+                f"DO NOT TRUST THE RATIOS of {label}: the same case a second time (its A/A twin) ran "
+                f"{twin.ratio(inverted=True).precise} times as fast, where 1 is right: "
+                "`ipexperf doctor` looks for what is wrong with this machine"
             )
     lost = Counter(_why(summary.networks[case]) for case in group.cases if case not in counted)
     rest = f" ({', '.join(f'{count} {why}' for why, count in sorted(lost.items()))})" if lost else ""
@@ -81,24 +82,24 @@ def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
     }
     if not ratios_of:
         return "no two cases can be compared"
-    best = max(ratios_of, key=lambda case: ratios_of[case].ratio.ratio)
+    best = max(ratios_of, key=lambda case: ratios_of[case].value)
     compared = ratios_of[best]
-    if compared.ratio.ratio <= 1:
+    if compared.value <= 1:
         best = base
     subject, score = words.subject(best), _score(best, base, speeds)
-    ratio = "" if best == base else f": {compared.value} times {words.base(base)}"
-    if any(x.ratio.lo is None for x in ratios_of.values()):
-        return f"{subject} was fastest{ratio}, and {SINGLE}{score}"
+    gain = "" if best == base else f": {compared.times} times {words.base(base)}"
+    if any(ratio.lo is None for ratio in ratios_of.values()):
+        return f"{subject} was fastest{gain}, and {SINGLE}{score}"
     ties = [case for case in counted if case != best and _alike(case, best, speeds)]
     if base in ties or (best == base and ties):
-        rival = best if best != base else max(ties, key=lambda case: ratios_of[case].ratio.ratio)
+        rival = best if best != base else max(ties, key=lambda case: ratios_of[case].value)
         text = f"{words.subject(rival)} is {ratios_of[rival].sentence('times as fast', NOTHING)}"
         return f"nothing is seen to be faster than {words.base(base)}: {text}"
-    bounds = f" ({compared.bounds})" if ratio else ""
+    bounds = f" ({compared.bounds})" if gain else ""
     if ties:
         rivals = named([words.base(case) for case in ties], TIES)
-        return f"{subject} is among the fastest{ratio}{bounds}; {NOTHING} between it and {rivals}{score}"
-    return f"{subject} is fastest{ratio}{bounds}{score}"
+        return f"{subject} is among the fastest{gain}{bounds}; {NOTHING} between it and {rivals}{score}"
+    return f"{subject} is fastest{gain}{bounds}{score}"
 
 
 def _alike(case: Case, best: Case, speeds: Speeds) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipexperf.judge.bisection import BisectionRecord, Change
-from ipexperf.judge.ratios import Ratio
-from ipexperf.report import units
 
 HEADS = {
     "culprit": "CULPRIT",
@@ -23,7 +21,7 @@ def block(record: BisectionRecord, neighbours: tuple[str, str] | None = None, ag
     lines += [f"  {change_text(change)}" for change in record.culprits]
     for name, ratio in (("both ends", record.ends), ("the culprit alone", record.culprit)):
         if ratio is not None:
-            lines.append(f"time of {name}: {_ratio(ratio)}")
+            lines.append(f"time of {name}: {ratio}")
     lines += [f"ran      {line}" for line in record.ran]
     if record.suspects and record.outcome == "cannot tell":
         lines.append(f"suspects {', '.join(record.suspects)}")
@@ -39,7 +37,7 @@ def summary(record: BisectionRecord) -> str:
     """The finding in one line."""
     named = " with ".join(change_text(change) for change in record.culprits)
     cost = record.culprit or record.ends
-    time = f", {_ratio(cost)}" if named and cost is not None else ""
+    time = f", {cost}" if named and cost is not None else ""
     return f"{HEADS[record.outcome]}: {named or record.reason}{time}"
 
 
@@ -56,7 +54,3 @@ def listed(records: Sequence[BisectionRecord]) -> str:
         for record in records
     ]
     return "\n".join(("BISECTED", *(f"  {line}" for line in lines))) if lines else ""
-
-
-def _ratio(ratio: Ratio) -> str:
-    return units.change(ratio.ratio, ratio.lo, ratio.hi)

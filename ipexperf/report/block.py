@@ -12,7 +12,6 @@ from ipexperf.redaction import without_numbers
 from ipexperf.report import faq
 from ipexperf.report.lines import Page
 from ipexperf.report.moved import changed
-from ipexperf.report.units import digits, percent, plural, seconds
 from ipexperf.result import (
     METRICS,
     PRIMARY,
@@ -25,6 +24,7 @@ from ipexperf.result import (
     Structure,
     Verdict,
 )
+from ipexperf.units import digits, percent, plural, seconds
 
 LABEL = 12
 LOG_LINES = 12

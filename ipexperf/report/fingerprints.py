@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ipexperf.report.units import digits, plural, seconds, size
+from ipexperf.units import digits, plural, seconds, size
 
 SHORT = 12
 """Digits of a digest to show."""

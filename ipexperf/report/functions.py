@@ -12,8 +12,8 @@ from ipexperf.outcomes import OUTCOMES
 from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
 from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged
-from ipexperf.report.units import digits, plural, seconds
 from ipexperf.result import PRIMARY
+from ipexperf.units import digits, plural, seconds
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -44,7 +44,7 @@ def lines(judged: Sequence[Judged]) -> list[str]:
     rows = wrapped(f"{plural(len(judged), 'function')}{f' beside {text}' if text else ''}: {', '.join(told)}")
     for outcome, heading in TOLD.items():
         of_kind = [one for one in judged if _kind(one) == outcome]
-        of_kind.sort(key=lambda one: -abs(math.log(one.verdict.ratio or 1.0)))
+        of_kind.sort(key=lambda one: -abs(math.log(one.verdict.times or 1.0)))
         rows += [f"{heading}:"] if of_kind else []
         for details, alike in itertools.groupby(of_kind[:SHOWN], key=_details):
             rows += [f"  {one.measurement.case.model}" for one in alike]  # never cut, because people copy them

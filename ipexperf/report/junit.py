@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipexperf.ratio import numbers
 from ipexperf.result import METRICS, Measurement, Verdict
 
 
@@ -18,13 +19,13 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
     pairs.append(("launches", str(len(measurement.counted))))
     pairs += [
         (name, _number(value))
-        for name in ("ratio", "lo", "hi", "p_value", "mde")
-        if (value := getattr(verdict, name)) is not None
+        for name, value in {**numbers(verdict.ratio), "p_value": verdict.p_value, "mde": verdict.mde}.items()
+        if value is not None
     ]
     for other in verdict.others:
         pairs.append((f"verdict_{other.metric}", other.outcome))
         if other.ratio is not None:
-            pairs.append((f"ratio_{other.metric}", _number(other.ratio)))
+            pairs.append((f"ratio_{other.metric}", _number(other.ratio.value)))
     if verdict.structure is not None:
         pairs.append(("structure", verdict.structure.outcome))
         pairs += [("structure_change", change) for change in verdict.structure.changes]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from ipexperf.judge.screen import SAME_ARMS
 from ipexperf.outcomes import title
-from ipexperf.report.units import amount, change, percent
+from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, METRICS, Verdict
+from ipexperf.units import amount, percent
 
 
 def changed(verdict: Verdict) -> str:
     """How one metric changed: '+2.0 % (412 MiB -> 420 MiB)'."""
     unit = METRICS[verdict.metric].unit
     levels = verdict.level and f" ({amount(verdict.level.before, unit)} -> {amount(verdict.level.now, unit)})"
-    return f"{percent(verdict.ratio or 1.0)}{levels or ''}"
+    return f"{percent(verdict.times or 1.0)}{levels or ''}"
 
 
 def findings(verdict: Verdict) -> list[str]:
@@ -28,4 +29,4 @@ def of_time(verdict: Verdict | None) -> str:
     """How the time changed from the baseline's or the other arm's, with what decides: '+12.3 % [+4, +21] %'."""
     if verdict is None or verdict.ratio is None:
         return "-"
-    return change(verdict.ratio, *(verdict.bounds or (verdict.lo, verdict.hi)))
+    return str(Ratio(verdict.ratio.value, *verdict.bounds) if verdict.bounds else verdict.ratio)

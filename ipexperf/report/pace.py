@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ipexperf.report import units
+from ipexperf import units
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ipexperf.report.units import scaled
 from ipexperf.result import Measurement
+from ipexperf.units import scaled
 
 
 def meaning(measurements: Iterable[Measurement]) -> str:

@@ -11,14 +11,11 @@ from ipexperf.dtypes import PLAIN
 from ipexperf.judge import ratios
 from ipexperf.judge import rounds as judge
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.ratios import Ratio
-from ipexperf.judge.rounds import Pools
+from ipexperf.judge.rounds import Pools, RoundsEstimate
 from ipexperf.plan.groups import STOCK, groups, plain_mode
-from ipexperf.report.units import digits
+from ipexperf.ratio import Ratio
 from ipexperf.result import PRIMARY, THROUGHPUT, Measurement, RoundRecord, Verdict
 
-APART = "*"
-"""Marks a ratio of launches that did not take turns."""
 FACTOR, OVER_FIRST = "x fp32", "x first"
 FACTORS = {
     FACTOR: "throughput over stock fp32: same model, batch, device and kind of mode",
@@ -30,64 +27,6 @@ FACTORS = {
 def to_beat(case: Case) -> Case:
     """The plain case to compare with: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
     return replace(case.without_settings(), dtype=PLAIN, stack=STOCK, mode=plain_mode(case))
-
-
-@dataclass(frozen=True, slots=True)
-class SpeedRatio:
-    """The ratio of two cases, in speed or in time."""
-
-    ratio: Ratio
-    paired: bool
-    """Whether the two shared rounds."""
-
-    @property
-    def differs(self) -> bool:
-        """Whether the two differ significantly."""
-        return self.ratio.differs
-
-    @property
-    def value(self) -> str:
-        """The ratio without its interval."""
-        return f"{digits(self.ratio.ratio)}{'' if self.paired else APART}"
-
-    @property
-    def bounds(self) -> str:
-        """The interval as text, or why there is none."""
-        lo, hi = self.ratio.lo, self.ratio.hi
-        if lo is None or hi is None:
-            return ratios.SINGLE
-        return f"{digits(lo)} to {digits(hi)}" if hi / lo < ratios.WIDE else ratios.TOO_FEW
-
-    @property
-    def cell(self) -> str:
-        """The ratio with its interval, if it has one."""
-        return self.value if self.ratio.lo is None else f"{self.value} ({self.bounds})"
-
-    @property
-    def brief(self) -> str:
-        """The same in short: '3.37 +-2%', rounded up."""
-        ratio, lo, hi = self.ratio.ratio, self.ratio.lo, self.ratio.hi
-        narrow = lo is not None and hi is not None and hi / lo < ratios.WIDE
-        return f"{self.value} +-{math.ceil(100 * (hi / ratio - 1))}%" if narrow and hi else self.value
-
-    def sentence(self, after: str, if_alike: str) -> str:
-        """'1.74 times (1.61 to 1.88)', and whether no difference is seen."""
-        text = f"{self.value} {after} ({self.bounds})"
-        return text if self.differs or self.ratio.lo is None else f"{text}, {if_alike}"
-
-
-@dataclass(frozen=True, slots=True)
-class TwinRatio:
-    """The ratio of a twin to its case, which should be 1."""
-
-    ratio: Ratio
-    differs: bool
-    """Whether it differs significantly from 1."""
-
-    @property
-    def cell(self) -> str:
-        assert self.ratio.lo is not None and self.ratio.hi is not None  # noqa: PT018, S101 - rounds always have a spread
-        return f"{self.ratio.ratio:.3f} ({self.ratio.lo:.3f} to {self.ratio.hi:.3f})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,29 +63,26 @@ class Speeds:
         rounds = {seat.case: group for group in groups.values() for record in group for seat in record.seats}
         return cls(by_case, counted, rounds, judge.pools(records, prior))
 
-    def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> SpeedRatio | None:
+    def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Ratio | None:
         """The ratio of a case to its base in throughput (or step time). None if one of them does not count."""
         if base not in self.counted or case not in self.counted:
             return None
         if (estimate := judge.between(self.rounds.get(case, ()), base, case, self.pools)) is not None:
-            return SpeedRatio(estimate.ratio(inverted=metric != PRIMARY), paired=True)
+            return estimate.ratio(inverted=metric != PRIMARY)
         first, second = (self.counted[side].values(metric) for side in (base, case))
         if not first or not second or not all(0 < value < math.inf for value in (*first, *second)):
             return None
-        return SpeedRatio(ratios.compare(first, second, Policy()), paired=False)
+        return ratios.compare(first, second, Policy())
 
-    def twin(self, case: Case) -> TwinRatio | None:
-        """The twin of a case, if it has one and counts."""
-        if case not in self.counted:
-            return None
-        estimate = judge.twin(self.rounds.get(case, ()), case, self.pools)
-        return None if estimate is None else TwinRatio(estimate.ratio(inverted=True), estimate.p_value < judge.DISTRUST)
+    def twin(self, case: Case) -> RoundsEstimate | None:
+        """How many times slower the twin of a case is than the case, if it has one and counts."""
+        return judge.twin(self.rounds.get(case, ()), case, self.pools) if case in self.counted else None
 
-    def over_plain(self) -> dict[Case, SpeedRatio]:
+    def over_plain(self) -> dict[Case, Ratio]:
         """The ratio of each case to the throughput of stock fp32. Failed and invalid cases have none."""
         return self._over({case: to_beat(case) for case in self.counted})
 
-    def column(self) -> tuple[str, dict[Case, SpeedRatio]]:
+    def column(self) -> tuple[str, dict[Case, Ratio]]:
         """The name of a table's column with ratios, and the ratios.
 
         They are to stock fp32. If the run has no case of it, they are to the first case of each group, such as bf16
@@ -158,8 +94,7 @@ class Speeds:
         over_first = self._over({case: first[case] for case in self.counted})
         return (OVER_FIRST, over_first) if any(case != first[case] for case in over_first) else (FACTOR, {})
 
-    def _over(self, bases: Mapping[Case, Case]) -> dict[Case, SpeedRatio]:
+    def _over(self, bases: Mapping[Case, Case]) -> dict[Case, Ratio]:
         """The ratio of each case to its base, which is 1 for the base itself."""
-        one = SpeedRatio(Ratio(1.0), paired=True)
-        compared = {case: one if case == base else self.compare(base, case) for case, base in bases.items()}
+        compared = {case: Ratio(1.0) if case == base else self.compare(base, case) for case, base in bases.items()}
         return {case: factor for case, factor in compared.items() if factor is not None}

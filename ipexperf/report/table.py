@@ -17,9 +17,9 @@ from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, list
 from ipexperf.report.moved import changed, of_time
 from ipexperf.report.speeds import FACTOR, FACTORS
 from ipexperf.report.summary import Judged, Summary
-from ipexperf.report.units import amount, digits, plural
 from ipexperf.report.words import labels
 from ipexperf.result import METRICS, PRIMARY, Column, Measurement, Metric, RoundRecord, Structure
+from ipexperf.units import amount, digits, plural
 
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
@@ -48,9 +48,9 @@ def _columns() -> list[tuple[Metric, Column]]:
 def _forms(*, narrow: bool) -> list[tuple[str, tuple[str, ...]]]:
     """How a table may look, the best first: the form of its ratios, and the columns that it does without."""
     if not narrow:
-        return [("cell", ()), ("brief", ()), ("value", ())]
+        return [("cell", ()), ("brief", ()), ("times", ())]
     spare = [column.title for _, column in _columns() if not column.always]
-    return [("cell", ()), ("value", ()), ("value", ("batch",)), ("value", ("batch", *spare))]
+    return [("cell", ()), ("times", ()), ("times", ("batch",)), ("times", ("batch", *spare))]
 
 
 Row = tuple[str, ...] | Below | str
@@ -137,7 +137,7 @@ def _rows(
         for case in sorted(group.cases, key=lambda case: case != plainest):
             rows.append(_row(summary.networks[case], factors.get(case, "-")))
             if (twin := summary.speeds.twin(case)) is not None:
-                rows.append(Below(TWIN, f"{twin.cell}{' DIFFERS' if twin.differs else ''}"))
+                rows.append(Below(TWIN, f"{twin.ratio(inverted=True).precise}{' DIFFERS' if twin.distrusted else ''}"))
     return _without_empty_columns(_header(summary.networks, name), rows, without)
 
 

@@ -120,7 +120,7 @@ def test_pairs_end_at_the_maximum() -> None:
     found = measure(PairPolicy(max_pairs=8), together=scripted(slower(0.5)))
     assert (found.decision.outcome, len(found.pairs)) == ("inconclusive", 8)
     assert (found.stop.why, found.stop.text) == (Why.MOST, "there were as many pairs as were allowed: 8")
-    assert found.decision.mde is not None
+    assert found.decision.verdict.mde is not None
     assert not found.cut
 
 

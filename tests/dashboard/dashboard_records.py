@@ -11,6 +11,7 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.history import History
+from ipexperf.ratio import Ratio
 from ipexperf.result import (
     BaselineEvidence,
     Check,
@@ -116,14 +117,14 @@ def judged(case: Case, number: int) -> Verdict:
         other = Structure("changed", "the digest is not the other arm's", ("relu no longer fused",))
         return Verdict(
             "improved", "faster than the other arm",
-            ratio=0.615, lo=0.59, hi=0.64, mde=0.04, evidence=facts, structure=other,
+            ratio=Ratio(0.615, 0.59, 0.64), mde=0.04, evidence=facts, structure=other,
         )  # fmt: skip
     if case == SLOWER:
         ratio = 1.15 if number >= MOVED else 1.0
         said = Structure("changed", "the digest is not the baseline's", ("relu no longer fused",))
         return Verdict(
             "regressed" if number >= MOVED else "ok", "15 % slower" if number >= MOVED else "within the tolerance",
-            ratio=ratio, lo=ratio - 0.03, hi=ratio + 0.03, evidence=BaselineEvidence(step_time=0.012), structure=said,
+            ratio=Ratio(ratio, ratio - 0.03, ratio + 0.03), evidence=BaselineEvidence(step_time=0.012), structure=said,
         )  # fmt: skip
     return Verdict(
         "no_baseline", ANGRY if case == NAMED else "no baseline was accepted for this case on this machine yet"

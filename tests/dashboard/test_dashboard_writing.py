@@ -39,7 +39,7 @@ from ipexperf.dashboard.story import slug
 from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.bisection import BisectionRecord, Change
-from ipexperf.judge.ratios import Ratio
+from ipexperf.ratio import Ratio
 from ipexperf.result import PairsEvidence, Verdict
 
 VENDOR = Path(writing.HERE) / "vendor" / "uplot"

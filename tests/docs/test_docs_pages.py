@@ -22,6 +22,7 @@ from ipexperf.dossier.page import Dossier
 from ipexperf.history.changed import Changed
 from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.plan import knobs, options
+from ipexperf.ratio import numbers
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
@@ -136,7 +137,7 @@ def test_what_assistants_are_told_to_read_is_in_the_answers() -> None:
     shown = json.loads((ROOT / "tests" / "golden" / "show.json").read_text())
     ab = inspect.getsource(importlib.import_module("ipexperf.commands.ab")._document)
     fields = {field.name for record in (Changed, BisectionRecord, Dossier) for field in dataclasses.fields(record)}
-    known = {"changes", *fields, *shown, *shown["cases"][0], *re.findall(r'"(\w+)":', ab)}
+    known = {"changes", *fields, *numbers(None), *shown, *shown["cases"][0], *re.findall(r'"(\w+)":', ab)}
     rows = [line for line in (ROOT / "docs" / "agents.md").read_text().splitlines() if line.startswith("| ")]
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row.rsplit("|", 2)[1])}
     assert {"outcome", "culprits", "first_commit"} <= told <= known

@@ -8,7 +8,7 @@ from history_records import HARDWARE, OK, make_case, make_measurement
 
 from ipexperf.history import History, exports, pruning
 from ipexperf.judge.bisection import BisectionRecord, Change
-from ipexperf.judge.ratios import Ratio
+from ipexperf.ratio import Ratio
 
 GOOD = "# ipexperf lock 1\n# python 3.11.7\n# platform CPython linux x86_64\ntorch==2.7.0\n"
 BAD = GOOD.replace("2.7.0", "2.8.0")

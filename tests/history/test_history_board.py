@@ -11,6 +11,7 @@ from ipexperf.history import History
 from ipexperf.history.points import rows
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
+from ipexperf.ratio import Ratio
 from ipexperf.result import PRIMARY, BaselineEvidence, Verdict
 
 CASES = (make_case(), make_case("vgg16"))
@@ -59,7 +60,7 @@ def test_the_limit_keeps_the_newest_runs(history):
 
 def test_the_newest_verdict_of_a_case_is_shown(history):
     uid = history.find_run("last").uid
-    moved = Verdict("platform_shift", "moved with the platform", ratio=1.2, policy=Policy().for_run().label)
+    moved = Verdict("platform_shift", "moved with the platform", ratio=Ratio(1.2), policy=Policy().for_run().label)
     history.settle(uid, {"line": "shift"}, {CASES[0].uid: moved}, Policy().for_run())
     board = history.board((PRIMARY,), 10)
     found = {line.case: line.verdicts[2].outcome for line in board.lines}

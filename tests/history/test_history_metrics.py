@@ -10,6 +10,7 @@ from sqlalchemy import select
 from ipexperf.history import schema
 from ipexperf.judge import metrics
 from ipexperf.judge.policy import MetricPolicy, Policy
+from ipexperf.ratio import Ratio
 from ipexperf.result import METRICS, Level, Verdict
 
 
@@ -20,16 +21,14 @@ def with_memory(outcome="regressed", speed="ok"):
         outcome,
         "2.0% more than the baseline",
         metric="peak_memory",
-        ratio=1.02,
-        lo=1.018,
-        hi=1.022,
+        ratio=Ratio(1.02, 1.018, 1.022),
         p_value=1e-6,
         mde=0.01,
         policy=policy.label,
         level=Level(4e8, 4.08e8),
         constants=policy.to_json(),
     )
-    return metrics.combined(Verdict(speed, "within the tolerance", ratio=1.0, policy=Policy().label), [memory])
+    return metrics.combined(Verdict(speed, "within the tolerance", ratio=Ratio(1.0), policy=Policy().label), [memory])
 
 
 def took_memory(case=None):
@@ -73,7 +72,7 @@ def test_a_shift_of_the_platform_leaves_the_verdict_on_memory(history):
     uid = history.start_run(ENVIRONMENT, {})
     history.record(uid, took_memory(), with_memory("improved", "regressed"), Policy())
     whole = Policy().for_run()
-    moved = Verdict("platform_shift", "moved with the platform", ratio=1.0, policy=whole.label)
+    moved = Verdict("platform_shift", "moved with the platform", ratio=Ratio(1.0), policy=whole.label)
     history.settle(uid, {"line": "", "shift": 1.2, "fails": True}, {make_case().uid: moved}, whole)
     (case,) = history.measurements(uid)
     assert (case.outcome, case.tested) == ("platform_shift", "regressed")

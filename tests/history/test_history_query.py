@@ -7,6 +7,7 @@ from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
+from ipexperf.ratio import Ratio
 from ipexperf.result import Verdict
 
 # Begun out of order, as a merge leaves them: the order of ids is not the order of time.
@@ -23,7 +24,7 @@ def history(tmp_path_factory):
             uid = opened.start_run(environment, {"started_at": day, "number": number})
             opened.record(uid, make_measurement(steps=(0.01 + number,), environment=environment), OK)
             other = make_measurement(make_case("vgg16", dtype="fp32"), environment=environment)
-            opened.record(uid, other, Verdict("regressed", "slower", ratio=1.2, policy="v1"))
+            opened.record(uid, other, Verdict("regressed", "slower", ratio=Ratio(1.2), policy="v1"))
         yield opened
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.case import Case
 from ipexperf.judge.accept import ProposedCase
 from ipexperf.judge.baseline import CaseBaseline, Session
-from ipexperf.result import Check, Launch, Measurement
+from ipexperf.result import Check, Launch, Measurement, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,6 +62,14 @@ def baseline(
         for index, launches in enumerate(sessions)
     )
     return CaseBaseline(case, kept, accuracy or {}, "first light", "ada", "2026-01-09", expires, where, answers=answers)
+
+
+def ends(verdict: Verdict) -> tuple[float, float]:
+    """The interval of a verdict that has one."""
+    assert verdict.ratio is not None
+    assert verdict.ratio.lo is not None
+    assert verdict.ratio.hi is not None
+    return verdict.ratio.lo, verdict.ratio.hi
 
 
 def candidate(values: Sequence[float], number: int = 1, **changes: Any) -> ProposedCase:

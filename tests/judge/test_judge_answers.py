@@ -14,6 +14,7 @@ from ipexperf.errors import BaselineError
 from ipexperf.judge.accept import Acceptance, accept
 from ipexperf.judge.answers import Difference, common, difference, named, uncompared
 from ipexperf.judge.baseline import Baselines, dumps, read, write
+from ipexperf.ratio import Ratio
 from ipexperf.result import Verdict
 
 
@@ -82,9 +83,9 @@ CHANGED = Difference("its answers changed", fails=True)
 
 
 def test_other_answers_make_a_case_invalid_and_keep_its_speed() -> None:
-    verdict = named(Verdict("ok", "no slower", ratio=1.01), CHANGED)
+    verdict = named(Verdict("ok", "no slower", ratio=Ratio(1.01)), CHANGED)
     assert (verdict.outcome, verdict.reason, verdict.fails) == ("invalid", "its answers changed; no slower", True)
-    assert (verdict.alone.outcome, verdict.alone.reason, verdict.ratio) == ("ok", "no slower", 1.01)
+    assert (verdict.alone.outcome, verdict.alone.reason, verdict.times) == ("ok", "no slower", 1.01)
 
 
 def test_a_slower_case_stays_regressed_and_names_its_answers_too() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from judge_records import QUIET, baseline, measurement
+from judge_records import QUIET, baseline, ends, measurement
 
 from ipexperf.case import of_test
 from ipexperf.errors import UsageError
@@ -16,6 +16,7 @@ from ipexperf.judge import metrics, remeasure, screen
 from ipexperf.judge.baseline import CaseBaseline
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.run import settle
+from ipexperf.ratio import Ratio
 from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Gate, Level, Metric, Verdict
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ ALPHA = 0.005
 MIB = 2.0**20
 LEVEL = 400 * MIB
 EVIDENCE = BaselineEvidence(between_sessions_known=True)
-OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9, evidence=EVIDENCE)
-SLOW = replace(OK, outcome="regressed", reason="20% slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4)
+OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=Ratio(1.0, 0.99, 1.01), p_value=0.9, evidence=EVIDENCE)
+SLOW = replace(OK, outcome="regressed", reason="20% slower", ratio=Ratio(1.2, 1.15, 1.25), p_value=1e-4)
 
 
 def accepted(*values: float, name: str = "held_memory") -> CaseBaseline:
@@ -54,10 +55,9 @@ def case_verdict(memory: float, speed: Verdict = OK, gate: Sequence[str] = GATE)
 def test_two_per_cent_of_memory_are_seen_from_the_first_session_on(times: float, outcome: str, sessions: int) -> None:
     verdict = judged(times * LEVEL, *[LEVEL] * sessions)
     assert (verdict.outcome, verdict.metric) == (outcome, "held_memory")
-    assert verdict.ratio == pytest.approx(times)
-    assert verdict.lo is not None
-    assert verdict.hi is not None
-    assert verdict.lo < times < verdict.hi
+    assert verdict.times == pytest.approx(times)
+    low, high = ends(verdict)
+    assert low < times < high
     assert verdict.level == Level(pytest.approx(LEVEL), times * LEVEL)
 
 
@@ -74,7 +74,7 @@ def test_a_case_that_takes_more_memory_is_regressed_and_its_time_is_not() -> Non
     assert (verdict.outcome, verdict.fails, verdict.worse) == ("regressed", True, "held_memory")
     assert verdict.reason.startswith("held_memory: 2.0% more than the baseline (")
     assert verdict.reason.endswith(f"; {OK.reason}")
-    assert (verdict.metric, verdict.ratio, verdict.lo, verdict.hi) == (PRIMARY, OK.ratio, OK.lo, OK.hi)
+    assert (verdict.metric, verdict.ratio) == (PRIMARY, OK.ratio)
     assert verdict.alone == OK
 
 
@@ -161,7 +161,7 @@ def test_pairs_judge_the_quickest_of_several_builds_where_both_sides_have_it() -
     gate = (PRIMARY, "compile_time")
     [verdict] = metrics.in_pairs([*pairs, ({"compile_time": 2.0}, {"compile_time": 9.0})], gate, ALPHA)
     assert (verdict.outcome, verdict.metric) == ("regressed", "compile_time")
-    assert verdict.ratio == pytest.approx(1.1)
+    assert verdict.times == pytest.approx(1.1)
     assert verdict.level == Level(2.0, pytest.approx(2.2))
     [verdict] = metrics.in_pairs([({"compile_time": a["compile_time"]}, b) for a, b in pairs], gate, ALPHA)
     assert verdict.outcome == "inconclusive"

@@ -16,20 +16,27 @@ from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.run import settle
 from ipexperf.judge.spread import usual_noise
+from ipexperf.ratio import Ratio
 from ipexperf.result import BaselineEvidence, Outcome, Verdict
+from ipexperf.units import percent
 
 POLICY = Policy()
-SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, policy="p", evidence=BaselineEvidence(run="a"))
-OK = Verdict("ok", "a slowdown above 5 % is excluded", ratio=1.01, policy="p", evidence=BaselineEvidence(run="b"))
+SLOW = Verdict("regressed", "20 % slower", ratio=Ratio(1.2, 1.15, 1.25), policy="p", evidence=BaselineEvidence(run="a"))
+OK = Verdict(
+    "ok", "a slowdown above 5 % is excluded", ratio=Ratio(1.01), policy="p", evidence=BaselineEvidence(run="b")
+)
 
 
 def test_the_numbers_of_a_case_that_was_measured_twice_are_of_all_its_launches() -> None:
     """As the times in the table are, also where something else than speed looked worse."""
-    few, many = replace(OK, outcome="inconclusive", reason="two launches", ratio=1.4), replace(OK, ratio=1.02)
-    found = remeasure.settle(few, replace(OK, ratio=0.99), many)
-    assert (found.outcome, found.ratio, found.reason) == ("ok", 1.02, OK.reason)
+    few, many = (
+        replace(OK, outcome="inconclusive", reason="two launches", ratio=Ratio(1.4)),
+        replace(OK, ratio=Ratio(1.02)),
+    )
+    found = remeasure.settle(few, replace(OK, ratio=Ratio(0.99)), many)
+    assert (found.outcome, found.ratio, found.reason) == ("ok", Ratio(1.02), OK.reason)
     once = remeasure.settle(SLOW, OK, many)
-    assert once.ratio == 1.02
+    assert once.times == 1.02
     assert once.reason.endswith(f"ok: {OK.reason}; +2.0 % over all launches")
 
 
@@ -54,7 +61,7 @@ def test_a_surely_slow_case_whose_run_ended_early_is_not_accepted(sessions: int)
         verdict = screen.judge(measurement(slow), known.cases[0], usual_noise([known.cases[0].log_times], POLICY))
         assert (verdict.outcome == "regressed") is not accepted
         stored = remeasure.without_second(verdict)
-        offered = [candidate(slow, 9, outcome=stored.outcome, ratio=stored.ratio)]
+        offered = [candidate(slow, 9, outcome=stored.outcome, ratio=stored.times)]
         done = accept(known, offered, reason="r", by="ada", now="2026-02-01T00:00:00+00:00")
         assert bool(done.accepted) is accepted, done.refused
         anyway = accept(known, offered, reason="r", by="ada", now="2026-02-01T00:00:00+00:00", regression_ok=True)
@@ -79,15 +86,15 @@ def test_the_final_reason_mentions_a_first_verdict_of_regressed(
     before: float | None, outcome: Outcome, after: float | None, why: str
 ) -> None:
     """Whatever the second measurement and the run as a whole say."""
-    first = Verdict("regressed", "it was slower", ratio=before)
-    second = Verdict(outcome, why, ratio=after)
+    first = Verdict("regressed", "it was slower", ratio=None if before is None else Ratio(before))
+    second = Verdict(outcome, why, ratio=None if after is None else Ratio(after))
     found = remeasure.settle(first, second, second)
     assert found.outcome not in ("ok", "improved", "no_baseline", "not_comparable")
-    told = "by an unknown share" if before is None else f"{100 * (before - 1):+.1f} %"
+    told = "by an unknown share" if before is None else percent(before)
     assert told in found.reason
     assert why in found.reason
     if outcome == "regressed":
-        assert (found.outcome, found.ratio) == ("regressed", after)
+        assert (found.outcome, found.times) == ("regressed", after)
         assert "measured twice in this run" in found.reason
     else:
         assert found.reason.startswith("it looked slower at first (")

@@ -12,14 +12,15 @@ from judge_records import ENVIRONMENT, environment
 
 from ipexperf.judge.environment import differences
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.ratios import Ratio, combine
+from ipexperf.judge.ratios import combine
 from ipexperf.judge.run import benjamini_hochberg, settle
+from ipexperf.ratio import Ratio
 from ipexperf.result import BaselineEvidence, PairsEvidence, Verdict
 
 POLICY = Policy()
 KNOWN = BaselineEvidence(between_sessions_known=True)
-OK = Verdict("ok", "fine", ratio=1.0, lo=0.99, hi=1.01, p_value=0.9, evidence=KNOWN)
-SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4, evidence=KNOWN)
+OK = Verdict("ok", "fine", ratio=Ratio(1.0, 0.99, 1.01), p_value=0.9, evidence=KNOWN)
+SLOW = Verdict("regressed", "20 % slower", ratio=Ratio(1.2, 1.15, 1.25), p_value=1e-4, evidence=KNOWN)
 WEAK = replace(SLOW, outcome="inconclusive", p_value=0.004)
 """A case that looks slower, though not beyond its share of the alarm rate."""
 
@@ -91,10 +92,10 @@ def test_cases_with_assumed_noise_say_nothing_about_the_run(facts: BaselineEvide
 @pytest.mark.parametrize("facts", [None, BaselineEvidence(between_sessions_known=False)])
 def test_only_cases_with_known_noise_show_a_shift_of_the_platform(facts: BaselineEvidence | None) -> None:
     """Cases whose noise is assumed neither make a shift nor hide one, however many there are."""
-    open_questions = {f"new {x}": replace(WEAK, evidence=facts, ratio=1.5) for x in range(20)}
+    open_questions = {f"new {x}": replace(WEAK, evidence=facts, ratio=Ratio(1.5)) for x in range(20)}
     still = settle({**open_questions, **{str(x): OK for x in range(5)}}, POLICY)
     assert (still.line, still.fails) == ("COULD NOT TELL 20 of 25: 20 inconclusive", False)
-    unmoved = {f"new {x}": replace(WEAK, evidence=facts, ratio=1.0) for x in range(20)}
+    unmoved = {f"new {x}": replace(WEAK, evidence=facts, ratio=Ratio(1.0)) for x in range(20)}
     moved = settle({**unmoved, **{str(x): WEAK for x in range(5)}}, POLICY)
     assert moved.fails
     assert "; platform shift: the median of 5 stable cases is 20.0% slower than its baseline (5 " in moved.line
@@ -104,7 +105,7 @@ def test_a_shift_of_the_platform_is_one_line() -> None:
     """Cases that moved with it are no findings. One that moved further is."""
     facts = replace(KNOWN, differences=("torch: 2.8.0 -> 2.9.0",))
     moved = {str(x): replace(SLOW, evidence=facts) for x in range(6)}
-    run = settle({**moved, "far": replace(SLOW, ratio=3.0, lo=2.8, hi=3.2, evidence=facts)}, POLICY.for_run())
+    run = settle({**moved, "far": replace(SLOW, ratio=Ratio(3.0, 2.8, 3.2), evidence=facts)}, POLICY.for_run())
     assert {run.verdicts[str(x)].outcome for x in range(6)} == {"platform_shift"}
     assert {run.verdicts[str(x)].policy for x in range(6)} == {POLICY.for_run().label}
     assert run.verdicts["far"].outcome == "regressed"
@@ -128,7 +129,7 @@ def test_a_run_fails_if_its_median_case_is_surely_slower_though_no_case_is_alone
 
 
 def test_a_weakly_slower_case_that_moved_further_than_the_platform_is_reported() -> None:
-    far = replace(WEAK, ratio=3.0, lo=2.0, hi=4.0)
+    far = replace(WEAK, ratio=Ratio(3.0, 2.0, 4.0))
     run = settle({"far": far, **{str(x): SLOW for x in range(6)}}, POLICY)
     assert run.verdicts["far"] == far
     assert run.slower == ("far",)
@@ -144,13 +145,13 @@ def test_a_shift_that_no_case_proves_fails_nothing() -> None:
 
 
 def test_a_faster_platform_is_no_list_of_improvements() -> None:
-    fast = Verdict("improved", "", ratio=0.8, lo=0.75, hi=0.85, p_value=1.0, evidence=KNOWN)
+    fast = Verdict("improved", "", ratio=Ratio(0.8, 0.75, 0.85), p_value=1.0, evidence=KNOWN)
     run = settle({"slow": SLOW, **{str(x): fast for x in range(6)}}, POLICY)
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["slow"].outcome == "regressed"
     assert "20.0% faster" in run.line
     assert not settle({str(x): fast for x in range(6)}, POLICY).fails
-    mixed = {f"weak {x}": WEAK for x in range(3)} | {str(x): replace(fast, ratio=0.5) for x in range(3)}
+    mixed = {f"weak {x}": WEAK for x in range(3)} | {str(x): replace(fast, ratio=Ratio(0.5)) for x in range(3)}
     assert "is 22.5% faster" in settle(mixed, POLICY).line
     assert not settle(mixed, POLICY).fails
 
@@ -158,7 +159,7 @@ def test_a_faster_platform_is_no_list_of_improvements() -> None:
 def test_p_values_of_pairs_are_combined_wherever_the_pairs_stopped() -> None:
     """Together they show slower cases that none shows alone. A case that is ok is not named."""
     pairs = replace(WEAK, evidence=PairsEvidence("stack=stock"))
-    within = replace(pairs, outcome="ok", ratio=1.03, lo=1.02, hi=1.04)
+    within = replace(pairs, outcome="ok", ratio=Ratio(1.03, 1.02, 1.04))
     assert settle({"a": pairs, "b": pairs}, POLICY).slower == ("a", "b")
     assert settle({"a": within, "b": within}, POLICY).slower == ()
     unlikely = {"a": pairs, **{str(x): replace(within, p_value=1.0) for x in range(40)}}
@@ -168,7 +169,7 @@ def test_p_values_of_pairs_are_combined_wherever_the_pairs_stopped() -> None:
 def test_pairs_are_the_replicates() -> None:
     found = combine([0.01, 0.02, 0.03])
     # t(0.975, 2) = 4.3027, standard error 0.01 / sqrt(3)
-    assert found.ratio == pytest.approx(math.exp(0.02))
+    assert found.value == pytest.approx(math.exp(0.02))
     assert found.lo == pytest.approx(math.exp(0.02 - 4.3027 * 0.01 / math.sqrt(3)), rel=1e-5)
     assert found.hi == pytest.approx(math.exp(0.02 + 4.3027 * 0.01 / math.sqrt(3)), rel=1e-5)
     assert combine([0.1]) == Ratio(math.exp(0.1))

@@ -6,12 +6,13 @@ import itertools
 import json
 import math
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from judge_records import ends
 
 from ipexperf.errors import UsageError
 from ipexperf.judge.policy import PairPolicy
@@ -58,25 +59,24 @@ def test_a_clear_difference_is_decided_early(shift: float, outcome: str, told: s
     found = judged(noisy(24, math.log(shift), 0.005))
     assert (found.outcome, found.done) == (outcome, True)
     assert found.pairs <= 10
-    assert told in found.reason
-    assert found.lo is not None
-    assert found.hi is not None
-    assert found.lo < shift < found.hi
+    assert told in found.verdict.reason
+    low, high = ends(found.verdict)
+    assert low < shift < high
 
 
 def test_an_inconclusive_reason_names_the_smallest_effect_it_could_have_seen() -> None:
     """Twenty per cent of noise: all pairs show neither a slowdown nor its absence."""
     found = judged(noisy(24, math.log(1.03), 0.20))
     assert (found.outcome, found.pairs, found.done) == ("inconclusive", 24, True)
-    assert found.mde is not None
-    assert f"only a slowdown of {found.mde:.1%} or more would surely have been seen" in found.reason
-    assert 0.1 < found.mde < 0.5
+    assert found.verdict.mde is not None
+    assert f"only a slowdown of {found.verdict.mde:.1%} or more would surely have been seen" in found.verdict.reason
+    assert 0.1 < found.verdict.mde < 0.5
 
 
 def test_the_stated_smallest_effect_is_found_with_the_stated_power() -> None:
     """Four in five comparisons with that slowdown are called regressed. With one look, so that the size is fixed."""
     policy = replace(POLICY, max_pairs=8)
-    mdes = [decide(noisy(8, 0.0, 0.05, seed), policy, last=True).mde or 0 for seed in range(200)]
+    mdes = [decide(noisy(8, 0.0, 0.05, seed), policy, last=True).verdict.mde or 0 for seed in range(200)]
     size = math.log1p(sorted(mdes)[100])
     found = [decide(noisy(8, size, 0.05, 1000 + seed), policy, last=True).outcome for seed in range(400)]
     assert 0.7 < found.count("regressed") / 400 < 0.9
@@ -100,7 +100,7 @@ def test_contaminated_pairs_are_trimmed_and_the_slowdown_is_found() -> None:
     values = [*noisy(9, math.log(1.08), 0.01), math.log(1.6)]
     found = decide(values, POLICY, last=True)
     assert (found.outcome, found.trimmed) == ("regressed", 4)
-    assert "4 of them trimmed" in found.reason
+    assert "4 of them trimmed" in found.verdict.reason
     assert decide(values, replace(POLICY, outlier=math.inf), last=True).outcome == "inconclusive"
 
 
@@ -109,21 +109,19 @@ def test_swapping_the_arms_mirrors_the_verdict(values: list[float]) -> None:
     """`regressed` becomes `improved`. `ok` may become inconclusive: no slowdown is not yet no speed-up."""
     there, back = decide(values, POLICY), decide([-value for value in values], POLICY)
     assert back.outcome in MIRRORED.get(there.outcome, {"ok", "inconclusive"})
-    assert there.ratio is not None
-    assert there.ratio * (back.ratio or 0) == pytest.approx(1)
-    assert there.lo is not None
-    assert there.lo * (back.hi or 0) == pytest.approx(1)
+    assert (there.verdict.times or 0) * (back.verdict.times or 0) == pytest.approx(1)
+    assert ends(there.verdict)[0] * ends(back.verdict)[1] == pytest.approx(1)
 
 
 @given(st.lists(st.one_of(st.floats(), st.just(0.0)), max_size=24), st.booleans())
 def test_any_numbers_give_an_outcome_that_json_can_hold(values: list[float], last: bool) -> None:  # noqa: FBT001 - given
     """Infinite and missing numbers, no pairs, and enormous ratios."""
-    found = decide(values, POLICY, last=last)
+    found = decide(values, POLICY, last=last).verdict
     assert found.reason
-    numbers = [found.ratio, found.lo, found.hi, found.p_value, found.mde]
+    numbers = [found.ratio and asdict(found.ratio), found.p_value, found.mde]
     json.dumps(numbers, allow_nan=False)
     if not all(map(math.isfinite, values)):
-        assert (found.outcome, numbers) == ("invalid", [None] * 5)
+        assert (found.outcome, numbers) == ("invalid", [None] * 3)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +140,7 @@ def test_odd_pairs_have_a_defined_outcome(values: list[float], outcome: str, tol
     """No pair, one pair, constant pairs, and pairs without a ratio."""
     found = decide(values, POLICY)
     assert (found.outcome, found.pairs, found.done) == (outcome, len(values), True)
-    assert told in found.reason
+    assert told in found.verdict.reason
 
 
 def test_an_unproven_improvement_is_ok_at_the_last_look() -> None:
@@ -182,7 +180,7 @@ SLOWER = [0.3, 0.31] * 6 + [-1.0] * 12
 @example(SLOWER)
 def test_more_pairs_never_make_the_p_value_larger(log_ratios: list[float]) -> None:
     """It is the p-value of all looks so far."""
-    found = [decide(log_ratios[:look], POLICY).p_value or 0.0 for look in POLICY.looks]
+    found = [decide(log_ratios[:look], POLICY).verdict.p_value or 0.0 for look in POLICY.looks]
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(found))
 
 
@@ -191,10 +189,11 @@ def test_the_p_value_is_the_alarm_rate_at_which_the_pairs_are_called() -> None:
     values = noisy(24, math.log(1.05), 0.02)
     found = judged(values)
     assert found.outcome == "regressed"
-    assert found.p_value is not None
-    assert found.p_value <= POLICY.alpha
-    assert judged(values, replace(POLICY, alpha=found.p_value * 0.999)).pairs >= found.pairs
-    assert judged(values, replace(POLICY, alpha=found.p_value * 1.001)).pairs <= found.pairs
+    p_value = found.verdict.p_value
+    assert p_value is not None
+    assert p_value <= POLICY.alpha
+    assert judged(values, replace(POLICY, alpha=p_value * 0.999)).pairs >= found.pairs
+    assert judged(values, replace(POLICY, alpha=p_value * 1.001)).pairs <= found.pairs
 
 
 def test_an_estimate_is_that_of_the_textbook() -> None:

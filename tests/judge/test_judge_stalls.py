@@ -11,11 +11,12 @@ from judge_records import CASE, baseline, measurement
 
 from ipexperf.judge import metrics, stalls
 from ipexperf.judge.baseline import CaseBaseline
+from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, PRIMARY, Launch, Sample, Verdict
 
 STEP, STALL = 0.026, 0.030
 GATE = (PRIMARY, MEAN, "held_memory", "step_memory")
-LONGER = Verdict("regressed", "11.5% slower", MEAN, ratio=1.115)
+LONGER = Verdict("regressed", "11.5% slower", MEAN, ratio=Ratio(1.115))
 
 
 def launch(count: int, *, every: int = 10, warm: int = 1, turn: int = 2, block: int = 1, seed: int = 1) -> Launch:
@@ -81,7 +82,7 @@ def test_launches_without_a_stall_say_nothing() -> None:
 
 def test_only_the_verdict_on_a_longer_mean_is_explained() -> None:
     launches = [launch(120, seed=seed) for seed in range(3)]
-    other = Verdict("regressed", "2% more", "held_memory", ratio=1.02)
+    other = Verdict("regressed", "2% more", "held_memory", ratio=Ratio(1.02))
     told = stalls.explained((LONGER, other, replace(LONGER, outcome="ok")), launches)
     assert told[0].reason == "11.5% slower: every 10th step takes 29.9 ms longer"
     assert told[1:] == (other, replace(LONGER, outcome="ok"))
@@ -106,7 +107,7 @@ def test_a_stored_mean_is_judged_beside_its_typical_step() -> None:
     assert (found.outcome, found.metric) == ("regressed", MEAN)
     assert "as a multiple of the typical step" in found.reason
     assert found.level is not None
-    assert found.level.now / found.level.before == pytest.approx(found.ratio)
+    assert found.level.now / found.level.before == pytest.approx(found.times)
 
 
 def test_noisy_nights_raise_no_alarm_in_what_is_stored() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 JUDGED = """
 from ipexperf.judge import screen
+from ipexperf.ratio import Ratio
 from ipexperf.result import BaselineEvidence, Verdict
 
 LOOKS = []
@@ -32,7 +33,7 @@ def judge(measurement, baseline, policy):
     if (measurement.case.id, look) not in LOOKS:
         LOOKS.append((measurement.case.id, look))
         print("looked at", measurement.case.model)
-    return Verdict(said[min(look, len(said) - 1)], "so it is", ratio=1.2, policy=policy.label, evidence=EVIDENCE)
+    return Verdict(said[min(look, len(said) - 1)], "so it is", ratio=Ratio(1.2), policy=policy.label, evidence=EVIDENCE)
 
 
 screen.judge = judge

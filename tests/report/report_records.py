@@ -12,6 +12,7 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.plan import groups
+from ipexperf.ratio import Ratio
 from ipexperf.report.summary import Summary
 from ipexperf.report.table import summary_lines
 from ipexperf.result import BaselineEvidence, Check, Launch, Measurement, RoundRecord, SeatRecord, Verdict
@@ -38,9 +39,7 @@ SLOW = Verdict(
     "regressed",
     "101.0% slower than the baseline (90% interval +90.2% to +112.4%), surely beyond the tolerance of 5%; "
     "changed since the baseline: torch: 2.8.0 -> 2.9.0; THE BASELINE EXPIRED on 2026-03-01: accept a new one",
-    ratio=2.01,
-    lo=1.902,
-    hi=2.124,
+    ratio=Ratio(2.01, 1.902, 2.124),
     p_value=1.2e-5,
     mde=0.12,
     policy="screen-1@0123456789ab",

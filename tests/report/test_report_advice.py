@@ -13,6 +13,7 @@ from report_records import crashed, golden, measurement, out_of_budget, summary,
 from ipexperf.case import Case
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import SAME_ARMS
+from ipexperf.ratio import Ratio
 from ipexperf.report.advice import NO_TURNS, advice
 from ipexperf.report.moved import findings
 from ipexperf.result import MEAN, Launch, Measurement, PairsEvidence, RoundRecord, SpeedVerdict, Verdict
@@ -151,9 +152,9 @@ def test_a_case_that_failed_in_the_middle_of_a_run_has_no_ratio() -> None:
 
 def test_a_case_whose_mean_alone_is_longer_is_slower() -> None:
     """One that keeps more memory is not: its time is told beside what decided."""
-    mean = Verdict("regressed", "slower", MEAN, ratio=1.1)
+    mean = Verdict("regressed", "slower", MEAN, ratio=Ratio(1.1))
     speed = SpeedVerdict("inconclusive", "who knows")
-    one = replace(mean, metric="step_time", ratio=1.01, bounds=(0.96, 1.06), others=(mean,), speed=speed)
+    one = replace(mean, metric="step_time", ratio=Ratio(1.01), bounds=(0.96, 1.06), others=(mean,), speed=speed)
     one = replace(one, evidence=PairsEvidence("itself"))
     assert advice_of(measured({BEST: 0.003}), [], {BEST.uid: one})[1].startswith("slower than the baseline: 1 of 1 ca")
     assert findings(one) == [f"{MEAN} +10.0 %", SAME_ARMS, "its typical time alone is inconclusive: +1.0 % [-4, +6] %"]
@@ -239,7 +240,7 @@ def test_intervals_are_shortened_or_left_out_if_there_is_no_room() -> None:
         replace(one, launches=tuple(replace(x, metrics={**x.metrics, "of_roof": 0.6}) for x in one.launches))
         for one in made
     ]
-    judged = {one.case.uid: Verdict("inconclusive", "", ratio=1.01, lo=0.98, hi=1.02) for one in made}
+    judged = {one.case.uid: Verdict("inconclusive", "", ratio=Ratio(1.01, 0.98, 1.02)) for one in made}
     lines = told(roofed, judged, rounds)
     assert max(map(len, lines)) <= 120
     (row,) = [line for line in lines if line.startswith(f"{BEST.id} ")]
@@ -285,7 +286,7 @@ def test_any_run_has_a_summary_that_fits(
     made = [measurement(case, step, accuracy=0.9) for case, (step, _) in found.items()]
     made = [replace(x, launches=(Launch(0, "error", "x"),)) if found[x.case][1] == "failed" else x for x in made]
     verdicts = {
-        case.uid: Verdict(outcome, "", ratio=ratio, lo=0.9 * ratio, hi=1.1 * ratio)  # type: ignore[arg-type]
+        case.uid: Verdict(outcome, "", ratio=Ratio(ratio, 0.9 * ratio, 1.1 * ratio))  # type: ignore[arg-type]
         for case, (_, outcome) in found.items()
     }
     groups: dict[tuple[object, ...], list[Measurement]] = {}

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from report_records import FAST, LONG, PLAIN, SLOW, measurement, summary, together
 
 from ipexperf.plan.options import Options
+from ipexperf.ratio import Ratio
 from ipexperf.report import github, markdown
 from ipexperf.report.markdown import CaseRow
 from ipexperf.report.rerun import command, named
 from ipexperf.result import Verdict
 
-OK = Verdict("ok", "within the tolerance", ratio=1.01, lo=0.99, hi=1.03)
+OK = Verdict("ok", "within the tolerance", ratio=Ratio(1.01, 0.99, 1.03))
 BUSY = Verdict("invalid", "machine contended: steal 12 %", contended=True)
 
 
@@ -50,7 +51,7 @@ def summary_of(folder, made):
 @given(st.text(min_size=1, max_size=60))
 def test_no_name_and_no_reason_breaks_the_table(text):
     """Each case is one line with as many cells as the header, and no tag of a message is left."""
-    verdict = Verdict("regressed", text, ratio=2.0)
+    verdict = Verdict("regressed", text, ratio=Ratio(2.0))
     told = markdown.text([CaseRow(replace(PLAIN, model=text), 0.01, 1.0, "regressed", verdict)], text, None)
     table = [line for line in told.split("\n") if line.startswith("| ")]
     assert [line.replace("\\|", "").count("|") for line in table] == [8, 8]

@@ -27,6 +27,7 @@ from ipexperf.judge import growth
 from ipexperf.judge.metrics import combined
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
+from ipexperf.ratio import Ratio
 from ipexperf.report import github, junit
 from ipexperf.report.block import failure_block
 from ipexperf.report.lines import Page
@@ -35,10 +36,10 @@ from ipexperf.report.table import summary_lines
 from ipexperf.result import Launch, Level, Measurement, PairsEvidence, Sample, Structure, Verdict
 
 MIB = 2.0**20
-OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=1.01, lo=0.99, hi=1.03)
-MORE = Verdict("regressed", "2.0% more", metric="peak_memory", ratio=1.02, level=Level(400 * MIB, 408 * MIB))
-LESS = Verdict("improved", "2.0% less", metric="held_memory", ratio=0.98, level=Level(400 * MIB, 392 * MIB))
-SAME = Verdict("ok", "as much", metric="library_memory", ratio=1.0, level=Level(MIB, MIB))
+OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=Ratio(1.01, 0.99, 1.03))
+MORE = Verdict("regressed", "2.0% more", metric="peak_memory", ratio=Ratio(1.02), level=Level(400 * MIB, 408 * MIB))
+LESS = Verdict("improved", "2.0% less", metric="held_memory", ratio=Ratio(0.98), level=Level(400 * MIB, 392 * MIB))
+SAME = Verdict("ok", "as much", metric="library_memory", ratio=Ratio(1.0), level=Level(MIB, MIB))
 CHANGES = (
     "convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls; 71% of the time difference",
     "+14 reorder",
@@ -72,7 +73,7 @@ def function(name: str, verdict: Verdict, step: float = 0.001, **of_launch: obje
     return Measurement(case, launches, {}, "", ""), replace(verdict, evidence=pairs)
 
 
-WORSE = replace(OK, outcome="regressed", reason="50% slower", ratio=1.5, lo=1.4, hi=1.6, others=(MORE,))
+WORSE = replace(OK, outcome="regressed", reason="50% slower", ratio=Ratio(1.5, 1.4, 1.6), others=(MORE,))
 
 
 def operators(count: int) -> dict[str, object]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ipexperf import scratch
 from ipexperf.errors import UsageError
 from ipexperf.judge.bisection import Answer
+from ipexperf.ratio import Ratio
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -26,13 +27,16 @@ class Measured:
 
     answer: Answer
     reason: str
-    ratio: float | None = None
-    lo: float | None = None
-    hi: float | None = None
+    ratio: Ratio | None = None
     ran: tuple[str, ...] = ()
     """How its kernels differ from those of the good end."""
     machine: str = ""
     """The machine_key of the machine that ran it. Empty if it did not run."""
+
+    @property
+    def lo(self) -> float | None:
+        """The lower end of the interval of its ratio."""
+        return self.ratio.lo if self.ratio else None
 
 
 class AnswerLog:
@@ -53,7 +57,8 @@ class AnswerLog:
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 document = json.loads(line)
                 measured = document["measured"]
-                told = {"answer": Answer(measured["answer"]), "ran": tuple(measured["ran"])}
+                ratio = Ratio(**measured["ratio"]) if measured["ratio"] else None
+                told = {"answer": Answer(measured["answer"]), "ran": tuple(measured["ran"]), "ratio": ratio}
                 self._answers[document["key"]] = Measured(**{**measured, **told})
 
     def get(self, key: str) -> Measured | None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.walk import Suite
     from ipexperf.judge.bisection import BisectionRecord, Candidate, SearchResult
-    from ipexperf.judge.ratios import Ratio
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
     from ipexperf.tools.bisect.search import Ends
@@ -178,8 +177,8 @@ def _record(
         reason=finding.reason,
         culprits=tuple(change for change in ends.changes if change in finding.culprits),
         suspects=tuple(ends.suspected(finding.suspects)),
-        ends=_ratio(bad),
-        culprit=_ratio(culprit),
+        ends=bad.ratio if bad else None,
+        culprit=culprit.ratio if culprit else None,
         ran=measured.ran if measured else (),
         last_good=last_good,
         first_bad=first_bad,
@@ -194,14 +193,6 @@ def _record(
 def _lock_text(software: Software, cache: Path) -> str:
     lock = software.lock(cache)
     return lock.text if lock else ""
-
-
-def _ratio(measured: Measured | None) -> Ratio | None:
-    from ipexperf.judge.ratios import Ratio
-
-    if measured is None or measured.ratio is None:
-        return None
-    return Ratio(measured.ratio, measured.lo, measured.hi)
 
 
 def _print(record: BisectionRecord, log: AnswerLog, arguments: argparse.Namespace) -> None:

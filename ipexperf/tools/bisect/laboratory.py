@@ -76,7 +76,7 @@ class Laboratory:
         ends = self._asked(f"clock {self.policy.tolerance:.6f} {bad.key}", bad, self.policy)
         if ends.answer is not Answer.BAD or ends.ratio is None or ends.lo is None:
             return ends
-        if ends.lo - 1 < SURE * (ends.ratio - 1):
+        if ends.lo - 1 < SURE * (ends.ratio.value - 1):
             pairs, policy = self.policy.max_pairs, self.policy
             fixed = dataclasses.replace(
                 policy, looks=(pairs,), levels=policy.levels[-1:], ok_levels=policy.ok_levels[-1:], max_pairs=pairs
@@ -198,4 +198,4 @@ def _answered(comparison: Comparison | None, verdict: Verdict) -> Measured:
     fingerprints = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
     ran: Sequence[str] = structure.between(*fingerprints).changes if len(fingerprints) == 2 else ()
     answer = ANSWERS.get(verdict.outcome, Answer.SKIP)
-    return Measured(answer, verdict.reason, verdict.ratio, verdict.lo, verdict.hi, tuple(ran))
+    return Measured(answer, verdict.reason, verdict.ratio, tuple(ran))

@@ -123,7 +123,7 @@ def find(ends: Ends, laboratory: Laboratory, say: Say) -> tuple[SearchResult, di
     if (bad := answers.get(ends.bad)) is not None:
         if bad.answer is Answer.SKIP:
             finding = dataclasses.replace(finding, reason=f"{finding.reason}: {bad.reason}")
-        if bad.answer is Answer.GOOD and bad.hi is not None and bad.hi < 1:
+        if bad.answer is Answer.GOOD and bad.ratio and bad.ratio.hi and bad.ratio.hi < 1:
             reason = "the bad end is quicker than the good end: are they exchanged?"
             finding = dataclasses.replace(finding, reason=reason)
     return finding, answers

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from ipexperf import outcomes
+from ipexperf import outcomes, units
 from ipexperf.commands import gate
 from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.outcomes import Outcome
-from ipexperf.report import markdown, units
+from ipexperf.report import markdown
 from ipexperf.report.moved import findings
 from ipexperf.tools import codec
 

@@ -231,7 +231,7 @@ def _dossiers(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
 
 def _finding(one: Recorded, dossier: tuple[Path, dict[str, Any]] | None, folder: Path) -> Finding:
     verdict = one.verdict
-    reason, ratio = (verdict.reason, verdict.ratio) if verdict else (one.outcome, None)
+    reason, ratio = (verdict.reason, verdict.times) if verdict else (one.outcome, None)
     if dossier is None:
         evidence = verdict.evidence if verdict else None
         differs = evidence.differences if isinstance(evidence, PairsEvidence) else ()

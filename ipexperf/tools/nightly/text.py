@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ipexperf.report import units
+from ipexperf import units
 from ipexperf.report.markdown import code, plain
 from ipexperf.tools.nightly.ledger import Issue, Ledger, Night
 

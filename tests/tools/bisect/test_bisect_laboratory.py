@@ -11,6 +11,7 @@ from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import sequential
 from ipexperf.judge.bisection import Answer
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.ratio import Ratio
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 from ipexperf.tools.bisect.laboratory import SHARE, Laboratory, in_doubt
 
@@ -47,12 +48,12 @@ class Told(Laboratory):
 
 BAD: Any = Named("bad")
 CANDIDATE: Any = Named("night")
-VAGUE = Measured(Answer.BAD, "seen", 1.134, 1.085, 1.19)
-SHARP = Measured(Answer.BAD, "seen", 1.08, 1.07, 1.09)
+VAGUE = Measured(Answer.BAD, "seen", Ratio(1.134, 1.085, 1.19))
+SHARP = Measured(Answer.BAD, "seen", Ratio(1.08, 1.07, 1.09))
 
 
 def test_a_difference_that_is_known_well_is_not_measured_again(tmp_path: Path) -> None:
-    clear = Measured(Answer.BAD, "seen", 3.0, 2.7, 3.4)
+    clear = Measured(Answer.BAD, "seen", Ratio(3.0, 2.7, 3.4))
     laboratory = Told(tmp_path, clear)
     assert laboratory.bad_end(BAD) is clear
     assert len(laboratory.policies) == 1
@@ -71,13 +72,13 @@ def test_a_vague_difference_is_measured_again_with_a_fixed_number_of_pairs(tmp_p
 
 
 def test_a_difference_that_does_not_come_again_is_unsure(tmp_path: Path) -> None:
-    ends = Told(tmp_path, VAGUE, Measured(Answer.GOOD, "it is ok", 1.0, 0.98, 1.02)).bad_end(BAD)
+    ends = Told(tmp_path, VAGUE, Measured(Answer.GOOD, "it is ok", Ratio(1.0, 0.98, 1.02))).bad_end(BAD)
     assert (ends.answer, ends.reason) == (Answer.UNSURE, "the second time: it is ok")
 
 
 def test_candidates_are_judged_by_what_is_sure_of_the_difference(tmp_path: Path) -> None:
     """A candidate as slow as the bad end must not be called good because the bad end once looked slower."""
-    laboratory = Told(tmp_path, VAGUE, SHARP, Measured(Answer.GOOD, "it is ok", 1.0, 0.98, 1.02))
+    laboratory = Told(tmp_path, VAGUE, SHARP, Measured(Answer.GOOD, "it is ok", Ratio(1.0, 0.98, 1.02)))
     laboratory.bad_end(BAD)
     laboratory.timed(CANDIDATE)
     policy = laboratory.policies[-1]
@@ -93,13 +94,13 @@ def test_a_candidate_between_both_ends_is_judged_by_the_bad_end_of_now(
     now: float, expected: Answer, tmp_path: Path
 ) -> None:
     """A night of torch was called good at +26 %: the bad end, at +91 % two minutes before, was at +27 % by then."""
-    between = Measured(Answer.GOOD, "seen", 1.26, 1.18, 1.35)
+    between = Measured(Answer.GOOD, "seen", Ratio(1.26, 1.18, 1.35))
     laboratory = Told(
         tmp_path,
-        Measured(Answer.BAD, "seen", 2.0, 1.91, 2.1),
+        Measured(Answer.BAD, "seen", Ratio(2.0, 1.91, 2.1)),
         between,
-        Measured(Answer.BAD, "seen", now + 0.07, now, now + 0.14),
-        Measured(Answer.BAD, "seen", 1.26, 1.18, 1.35),
+        Measured(Answer.BAD, "seen", Ratio(now + 0.07, now, now + 0.14)),
+        Measured(Answer.BAD, "seen", Ratio(1.26, 1.18, 1.35)),
     )
     laboratory.bad_end(BAD)
     assert laboratory.timed(CANDIDATE).answer is expected
@@ -119,7 +120,7 @@ def test_a_candidate_between_both_ends_is_judged_by_the_bad_end_of_now(
 )
 def test_what_is_surely_slower_is_not_good(answer: Answer, lo: float, expected: Answer) -> None:
     """Neither is it bad: half of the difference may be another culprit's, and nothing is guessed."""
-    measured = in_doubt(Measured(answer, "seen", lo + 0.02, lo, lo + 0.04), math.log(1.02))
+    measured = in_doubt(Measured(answer, "seen", Ratio(lo + 0.02, lo, lo + 0.04)), math.log(1.02))
     assert measured.answer is expected
 
 

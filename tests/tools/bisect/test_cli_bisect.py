@@ -26,6 +26,7 @@ from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult
 from ipexperf.lock import Lock
+from ipexperf.ratio import Ratio
 from ipexperf.tools.bisect import command as bisect
 from ipexperf.tools.bisect import search
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
@@ -55,8 +56,8 @@ class Bench:
     def timed(self, candidate: frozenset[str]) -> Measured:
         self.asked.append(candidate)
         if self.slow & candidate:
-            return Measured(Answer.BAD, "seen", self.ratio, self.ratio - 0.1, self.ratio + 0.1)
-        return Measured(Answer.GOOD, "seen", 0.99, 0.89, 1.09)
+            return Measured(Answer.BAD, "seen", Ratio(self.ratio, self.ratio - 0.1, self.ratio + 0.1))
+        return Measured(Answer.GOOD, "seen", Ratio(0.99, 0.89, 1.09))
 
     bad_end = timed
 
@@ -87,7 +88,7 @@ def test_a_package_is_found_measured_alone_and_reverted_alone(name: str) -> None
     assert bench.asked[0] == everything
     assert {frozenset({name}), everything - {name}} <= set(bench.asked)
     assert finding.shown == {a_change(name)}
-    assert answers[finding.shown].ratio == 1.5
+    assert answers[finding.shown].ratio.value == 1.5
 
 
 def test_ends_that_are_equally_fast_are_reported_as_alike() -> None:
@@ -99,7 +100,7 @@ def test_ends_that_are_equally_fast_are_reported_as_alike() -> None:
 
 def test_a_bad_end_that_is_faster_is_reported_as_exchanged() -> None:
     bench = Bench()
-    bench.bad_end = lambda _: Measured(Answer.GOOD, "seen", 0.6, 0.5, 0.7)  # type: ignore[method-assign]
+    bench.bad_end = lambda _: Measured(Answer.GOOD, "seen", Ratio(0.6, 0.5, 0.7))  # type: ignore[method-assign]
     finding, _ = search_with(bench, *NAMES)
     assert "are they exchanged?" in finding.reason
 
@@ -113,7 +114,7 @@ def test_ends_without_a_difference_need_no_measurement() -> None:
 def test_a_log_keeps_answers_by_content_and_ignores_an_unfinished_line(tmp_path: Path) -> None:
     path = tmp_path / "bisect" / "a.jsonl"
     log = AnswerLog(path)
-    answer = Measured(Answer.BAD, "slow", 1.5, 1.4, 1.6, ("this", "that"), "here")
+    answer = Measured(Answer.BAD, "slow", Ratio(1.5, 1.4, 1.6), ("this", "that"), "here")
     log.put("one", answer)
     log.put("two", Measured(Answer.UNSURE, "noise"))
     with path.open("a") as stream:
@@ -181,7 +182,7 @@ def command(
         assert lock.versions["dep5"] == lock.versions["dep0"], "the search asked for packages that do not fit together"
         measured.append(lock.digest)
         ratio = 3.0 if slow else 1.0
-        return Measured(Answer.BAD if slow else Answer.GOOD, "seen", ratio, ratio, ratio, machine="here")
+        return Measured(Answer.BAD if slow else Answer.GOOD, "seen", Ratio(ratio, ratio, ratio), machine="here")
 
     measured: list[str] = []
     monkeypatch.setattr(Laboratory, "_measure", measure)

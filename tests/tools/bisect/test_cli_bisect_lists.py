@@ -36,6 +36,7 @@ DRIVER = """
     from ipexperf.tools.bisect.answers import Measured
     from ipexperf.tools.bisect.laboratory import Laboratory
     from ipexperf.judge.bisection import Answer
+    from ipexperf.ratio import Ratio
 
     count = 0
 
@@ -53,7 +54,7 @@ DRIVER = """
             paces.append(int(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout))
         ratio = paces[1] / paces[0]
         answer = Answer.BAD if ratio > 1 else Answer.GOOD
-        return Measured(answer, "seen", ratio, ratio, ratio, machine="here")
+        return Measured(answer, "seen", Ratio(ratio, ratio, ratio), machine="here")
 
     Laboratory._compared = measured
     status = cli.main(sys.argv[1:])

@@ -22,13 +22,14 @@ from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.outcomes import OUTCOMES
+from ipexperf.ratio import Ratio
 from ipexperf.result import PairsEvidence, Structure, Verdict
 from ipexperf.tools.forge import comment, forges
 
 PAIRS = PairsEvidence("git:main", "4 pairs", ("mypkg/nets.py, line 15: 'x' -> 'y'",), (0.6,) * 4)
-SLOWER = Verdict("regressed", "82 % slower", ratio=1.82, lo=1.74, hi=1.91, evidence=PAIRS)
-FASTER = Verdict("improved", "faster", ratio=0.8, lo=0.78, hi=0.83, evidence=PAIRS)
-SAME = Verdict("ok", "not slower", ratio=1.001, lo=0.99, hi=1.01, evidence=PAIRS)
+SLOWER = Verdict("regressed", "82 % slower", ratio=Ratio(1.82, 1.74, 1.91), evidence=PAIRS)
+FASTER = Verdict("improved", "faster", ratio=Ratio(0.8, 0.78, 0.83), evidence=PAIRS)
+SAME = Verdict("ok", "not slower", ratio=Ratio(1.001, 0.99, 1.01), evidence=PAIRS)
 LOST = replace(
     SAME,
     structure=Structure("changed", "other kernels", ("convolution: a -> b",), ("relu no longer fused",), fails=True),
@@ -197,7 +198,7 @@ LINES = st.lists(
 
 def test_what_is_not_known_is_not_called_as_fast(tmp_path: Path) -> None:
     """Of a run that was cut off most cases never began."""
-    doubt = Verdict("inconclusive", "who knows", ratio=1.05, lo=1.02, hi=1.08, bounds=(0.98, 1.12), evidence=PAIRS)
+    doubt = Verdict("inconclusive", "who knows", ratio=Ratio(1.05, 1.02, 1.08), bounds=(0.98, 1.12), evidence=PAIRS)
     made = said(recorded(tmp_path / "a.db", SAME, doubt, doubt))
     assert made.title == "2 of 3 not known"
     assert "| `+5.0 % [-2, +12] %` | inconclusive |" in body(made)

@@ -69,6 +69,11 @@ def amount(value: float, unit: str) -> str:
     return scaled(value, unit) if unit == "FLOP/s" else f"{digits(value)} {unit}"
 
 
+def share(fraction: float, most: int = 4) -> str:
+    """A fraction of a whole, with as many digits as it has, `most` at most: '2%', '99.5%'."""
+    return f"{float(f'{100 * fraction:.{most}g}'):g}%"
+
+
 def percent(ratio: float) -> str:
     """The difference of a ratio from one: '+12.3 %', or 'x12.3' from ten times on."""
     if not math.isfinite(ratio) or ratio >= 10:
@@ -78,16 +83,9 @@ def percent(ratio: float) -> str:
     return f"{change + 0.0:+.1f} %"
 
 
-def interval(lo: float, hi: float) -> str:
-    """The bounds of a ratio, short enough for a table: '[+4, +21] %'."""
-    if max(lo, hi) >= 10:
-        return f"[x{digits(lo)}, x{digits(hi)}]"
-    return f"[{round((lo - 1) * 100):+d}, {round((hi - 1) * 100):+d}] %"
-
-
-def change(ratio: float, lo: float | None, hi: float | None) -> str:
-    """A ratio with its bounds, if it has any: '+12.3 % [+4, +21] %'."""
-    return percent(ratio) if lo is None or hi is None else f"{percent(ratio)} {interval(lo, hi)}"
+def slower(ratio: float, less: str = "less time") -> str:
+    """How much slower something is that takes so many times as long: '5.0% slower' or '4.0% less time'."""
+    return f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} {less}"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.report.units import amount, digits, interval, percent, plural, seconds, size
+from ipexperf.units import amount, digits, percent, plural, seconds, size
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,6 @@ def test_ratios(ratio: float, text: str) -> None:
 
 def test_the_rest() -> None:
     assert (digits(81.23), digits(12345.6)) == ("81.2", "12,346")
-    assert interval(1.041, 1.209) == "[+4, +21] %"
-    assert interval(0.9, 25.0) == "[x0.900, x25.0]"
     assert digits(float("nan")) == "nan"
     assert (amount(4.1e11, "FLOP/s"), amount(1159, "items/s")) == ("410 GFLOP/s", "1,159 items/s")
     assert (digits(-2e15), percent(4.6e299), size(1e300)) == ("-2.0e+15", "x4.6e+299", "9.1e+287 TiB")
