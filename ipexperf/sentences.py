@@ -1,4 +1,4 @@
-"""Parts of sentences that every room builds alike."""
+"""Lists of names in sentences."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ def few(texts: Sequence[str], most: int = 3, *, between: str = ", ", rest: str =
     """The first of these texts, and how many more there are: 'a, b and 3 more'."""
     more = f" and {len(texts) - most} {rest}" if len(texts) > most else ""
     return f"{between.join(texts[:most])}{more}"
+
+
+def together(texts: Sequence[str]) -> str:
+    """All of these texts: 'a, b and c'."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

@@ -15,6 +15,7 @@ from ipexperf.history.speedups import speedups
 from ipexperf.judge.environment import differences
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.ratio import numbers
+from ipexperf.units import plural
 
 MOVED = ("slower", "undone", "faster")
 """The kinds of change to show on the overview, the most urgent first."""
@@ -200,7 +201,7 @@ def gains(story: Story) -> dict[str, Any]:
             "page": f"cases/{pages[speedup.case_id, speedup.batch, speedup.machine_key]}.html",
             "machine": speedup.machine_key,
             **{name: data.short(value) for name, value in numbers(speedup.speedup, "speedup").items()},
-            "note": "; ".join(filter(None, (tables.counted(speedup.rounds) if speedup.paired else "", speedup.note))),
+            "note": "; ".join(filter(None, (plural(speedup.rounds, "round") if speedup.paired else "", speedup.note))),
             "right": _rights(speedup.accuracy_metric, speedup.base_accuracy, speedup.accuracy),
         }
         for speedup in compared

@@ -13,6 +13,7 @@ from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ra
 from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
 from ipexperf.redaction import without_numbers
+from ipexperf.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -205,12 +206,11 @@ def brackets_text(changed: Changes) -> Text:
         others = [line for line in differences if not line.startswith("commit: ")]
         lines += [f"    {'' if index else 'differs':8} {line}" for index, line in enumerate(others)]
     if plain:
-        word = "1 step" if plain == 1 else f"{plain} steps"
-        lines.append(f"{word}: nothing that is recorded of the environment differs between last and first")
+        nothing = "nothing that is recorded of the environment differs between last and first"
+        lines.append(f"{plural(plain, 'step')}: {nothing}")
     short = f"; {changed.short} too short: fewer than {2 * MINIMUM} good runs" if changed.short else ""
     unsteady = f"; {changed.unsteady} without a run to blame: drifting, or going to and fro" if changed.unsteady else ""
-    word = "change" if len(changed.changes) == 1 else "changes"
-    lines.append(f"{len(changed.changes)} {word} in {changed.series} series{short}{unsteady}")
+    lines.append(f"{plural(len(changed.changes), 'change')} in {changed.series} series{short}{unsteady}")
     return Text("\n".join(lines))
 
 
@@ -281,7 +281,7 @@ def notes_text(pairs: Sequence[Speedup]) -> Text:
 
 def _notes(speedup: Speedup) -> Iterator[str]:
     if speedup.paired:
-        yield counted(speedup.rounds)
+        yield plural(speedup.rounds, "round")
     if speedup.note:
         yield speedup.note
     if speedup.speedup is not None and not speedup.seen:
@@ -306,12 +306,7 @@ def twins_text(twins: Iterable[Twin]) -> Text:
 def twin_text(twin: Twin) -> str:
     """Describe one twin, and what it means if it differs significantly."""
     name = f"{twin.case.id}, batch {twin.case.batch}, the same again"
-    text = f"{name}: {twin.estimate.ratio(inverted=True).precise}, {counted(twin.estimate.rounds)}"
+    text = f"{name}: {twin.estimate.ratio(inverted=True).precise}, {plural(twin.estimate.rounds, 'round')}"
     if twin.estimate.distrusted:
         text += ": that is not noise: do not trust the ratios of its group"
     return text
-
-
-def counted(rounds: int) -> str:
-    """A number of rounds, in words."""
-    return "1 round" if rounds == 1 else f"{rounds} rounds"

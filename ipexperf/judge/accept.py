@@ -33,6 +33,7 @@ from ipexperf.judge.spread import compare, usual_noise
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.redaction import redacted
 from ipexperf.result import METRICS, PRIMARY, accuracies
+from ipexperf.units import slower
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -120,7 +121,7 @@ def accept(
     accepted: list[ProposedCase] = []
     refused: list[tuple[str, str]] = []
     slots: set[tuple[str, int, int, str]] = set()
-    for candidate in sorted(records, key=lambda x: x.started_at):
+    for candidate in sorted(records, key=lambda candidate: candidate.started_at):
         # If several sessions are offered together, the first replaces the old ones and the others join it.
         again = replace and slot(candidate.case) not in slots
         # The later ones were judged against a baseline that this call has changed.
@@ -162,12 +163,12 @@ def _sessions(
 ) -> tuple[Session, ...]:
     """The sessions of the case including the candidate."""
     session = _session(baselines, candidate, policy)
-    policy = usual_noise([x.log_times for x in baselines.cases], policy)
+    policy = usual_noise([baseline.log_times for baseline in baselines.cases], policy)
     old = baselines.at(candidate.case)
     if old is None:
         return (session,)
     if not replace:
-        if any(session.run == x.run for x in old.sessions):
+        if session.run in {stored.run for stored in old.sessions}:
             raise _RefusedError(f"run {session.run} is in the baseline already")
         fields = changed_case(old.case, candidate.case) + incomparable(old.environment, candidate.environment)
         if fields:
@@ -177,14 +178,14 @@ def _sessions(
     another = _another_network(old, candidate, session, policy, regression_ok=regression_ok)
     if not regression_ok:
         _refuse_slower(outcome, ratio, policy, sure=replace or len(old.sessions) >= policy.known_sessions)
-        if worse := candidate.worse or ", ".join(one.metric for one in moved if _fails(one)):
+        if worse := candidate.worse or ", ".join(verdict.metric for verdict in moved if _fails(verdict)):
             raise _RefusedError(f"its {worse} regressed: accept it with --regression-ok")
     if replace or another or outcome in ("regressed", "improved", "platform_shift"):
         return (session,)
     if outcome == "inconclusive":
         _refuse_mixture(old, candidate)
-    before = [_without(one, {other.metric for other in moved}) for one in old.sessions]
-    sessions = tuple(sorted((*before, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
+    before = [_without(stored, {verdict.metric for verdict in moved}) for stored in old.sessions]
+    sessions = tuple(sorted((*before, session), key=lambda session: session.started_at))[-policy.kept_sessions :]
     if session not in sessions:
         raise _RefusedError(f"it is older than the {policy.kept_sessions} sessions that a baseline keeps")
     return sessions
@@ -196,8 +197,8 @@ def _another_network(
     """Whether accuracy or answers left their bounds. Then the sessions are not of the same network."""
     if changed_case(old.case, candidate.case):
         return False
-    found = answers.difference(old.answers, candidate.answers)
-    suspicion = accuracy_change(old.accuracy, session.metrics, policy) or (found.text if found.fails else "")
+    answered = answers.difference(old.answers, candidate.answers)
+    suspicion = accuracy_change(old.accuracy, session.metrics, policy) or (answered.text if answered.fails else "")
     if suspicion and not regression_ok:
         raise _RefusedError(f"{suspicion}: accept it with --regression-ok")
     return bool(suspicion)
@@ -240,11 +241,12 @@ def _without(session: Session, names: Collection[str]) -> Session:
 
 def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sure: bool) -> None:
     """Refuse slower candidates, and those that lean that way unless more sessions are needed to know."""
-    slower = ratio is not None and ratio > 1 + policy.tolerance
-    if outcome == "regressed" or (outcome == "platform_shift" and slower):
-        raise _RefusedError(f"it is {_percent(ratio)} slower than the baseline: accept it with --regression-ok")
-    if outcome == "inconclusive" and slower and sure:
-        raise _RefusedError(f"it may be {_percent(ratio)} slower than the baseline (inconclusive): measure it again")
+    above = ratio is not None and ratio > 1 + policy.tolerance
+    change = "an unknown share slower" if ratio is None else slower(ratio)
+    if outcome == "regressed" or (outcome == "platform_shift" and above):
+        raise _RefusedError(f"it is {change} than the baseline: accept it with --regression-ok")
+    if outcome == "inconclusive" and above and sure:
+        raise _RefusedError(f"it may be {change} than the baseline (inconclusive): measure it again")
 
 
 def _session(baselines: Baselines, candidate: ProposedCase, policy: Policy) -> Session:
@@ -286,7 +288,7 @@ def _compared(
 ) -> tuple[Outcome, float | None]:
     if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
         return "not_comparable", None
-    comparison = compare(session.launches, [x.launches for x in old.sessions], policy)
+    comparison = compare(session.launches, [stored.launches for stored in old.sessions], policy)
     return decide(comparison, policy), math.exp(comparison.log_ratio)
 
 
@@ -298,13 +300,9 @@ def _run_metrics(candidate: ProposedCase) -> dict[str, float]:
     }
 
 
-def _percent(ratio: float | None) -> str:
-    return "an unknown share" if ratio is None else f"{ratio - 1:.1%}"
-
-
 def diff(old: Baselines, new: Baselines) -> list[BaselineChange]:
     """The changes that a reviewer should see: added, removed and changed cases, and how much slower each may now be."""
-    before, after = ({slot(x.case): x for x in side.cases} for side in (old, new))
+    before, after = ({slot(entry.case): entry for entry in side.cases} for side in (old, new))
     rows = []
     for place in sorted({*before, *after}):
         left, right = before.get(place), after.get(place)
@@ -328,6 +326,7 @@ def _kind_of_change(old: CaseBaseline | None, new: CaseBaseline | None) -> str:
         return "added"
     if new is None:
         return "removed"
-    if not {x.run for x in old.sessions} & {x.run for x in new.sessions}:
+    before, after = ({session.run for session in side.sessions} for side in (old, new))
+    if not before & after:
         return "replaced"
     return "extended" if old.sessions != new.sessions else "edited"

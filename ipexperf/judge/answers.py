@@ -11,6 +11,8 @@ from typing import Any
 
 from ipexperf.outcomes import has_numbers, row
 from ipexperf.result import SpeedVerdict, Verdict
+from ipexperf.sentences import few
+from ipexperf.units import share
 
 Answers = Mapping[str, Any]
 """A sketch by `bench.evidence.answers`."""
@@ -45,24 +47,24 @@ def read(document: Mapping[str, Any]) -> Answers:
     return dict(document)
 
 
-def common(found: Iterable[Answers | None]) -> Answers | None:
+def common(sketches: Iterable[Answers | None]) -> Answers | None:
     """The answers of processes that ran the same. What these do not share cannot be compared with others."""
-    there = [one for one in found if one]
-    if len(there) < AGREEING or not all("parts" in one for one in there):
-        return next(iter(there), None)
-    others = [{part["at"]: part for part in one["parts"]} for one in there[1:]]
+    known = [sketch for sketch in sketches if sketch]
+    if len(known) < AGREEING or not all("parts" in sketch for sketch in known):
+        return next(iter(known), None)
+    others = [{part["at"]: part for part in sketch["parts"]} for sketch in known[1:]]
     parts = [
         part
         if all(part["at"] in other and not _change(part, other[part["at"]], "").fails for other in others)
         else {"at": part["at"], "unknown": "is another one in each process"}
-        for part in there[0]["parts"]
+        for part in known[0]["parts"]
     ]
-    return {**there[0], "parts": parts, "processes": len(there)}
+    return {**known[0], "parts": parts, "processes": len(known)}
 
 
 def uncompared(*sides: Answers | None) -> str:
     """Which part cannot be compared and why, or an empty text."""
-    unknown = (part for one in sides if one for part in one.get("parts", ()) if part.get("unknown"))
+    unknown = (part for side in sides if side for part in side.get("parts", ()) if part.get("unknown"))
     return next((f"{'it' if part['at'] == ROOT else part['at']} {part['unknown']}" for part in unknown), "")
 
 
@@ -77,14 +79,14 @@ def difference(before: Answers | None, now: Answers | None, whose: str = "the ba
         return Difference(f"{unlike}its weights were trained another time", compared=False)
     others = {part["at"]: part for part in now["parts"]}
     changes = [_change(part, others[part["at"]], whose) for part in before["parts"] if part["at"] in others]
-    failing = [one for one in changes if one.fails]
-    told = failing or [one for one in changes if one.text]
-    if not told:
+    failing = [change for change in changes if change.fails]
+    texts = [change.text for change in failing or changes if change.text]
+    if not texts:
         return Difference()
-    text = f"{told[0].text} and {len(told) - 1} more" if told[1:] else told[0].text
     if failing and max(side.get("processes", AGREEING) for side in (before, now)) < AGREEING:
         return Difference(f"{unlike}they differ, and may in each process: more than one tells", compared=False)
-    return Difference(f"its answers changed{'' if failing else ', as its dtype allows'}: {text}", fails=bool(failing))
+    allowed = "" if failing else ", as its dtype allows"
+    return Difference(f"its answers changed{allowed}: {few(texts, 1)}", fails=bool(failing))
 
 
 def _change(before: Part, now: Part, whose: str) -> Difference:
@@ -125,7 +127,7 @@ def _of_values(before: Part, now: Part, bound: float) -> str:
             shape = before["shape"]
             index = np.unravel_index(place * math.prod(shape) // len(old), shape)  # a complex number is two
             worst, at = excess, f"{before['at']}{list(map(int, index)) or ''}"
-            beyond = "" if math.isinf(excess) else f" (bound {_percent(allowed / max(abs(a), abs(b)))})"
+            beyond = "" if math.isinf(excess) else f" (bound {share(allowed / max(abs(a), abs(b)), 2)})"
             text = f"{'' if at == ROOT else f'{at}: '}{a:.12g} -> {b:.12g}{beyond}"
     return text
 
@@ -137,14 +139,14 @@ def _of_sums(before: Part, now: Part, bound: float, whose: str) -> str:
     moved = [b * ratio - a if b else a for a, b in zip(old[:half], new[:half], strict=True)]
     apart, worst = math.hypot(*moved), max(map(abs, moved))
     small = math.dist(old[half:], new[half:]) / math.sqrt(math.prod(before["shape"]))
-    few = worst * size / most if most else 0.0
-    within = f"(bound {_percent(bound)})"
+    large = worst * size / most if most else 0.0
+    within = f"(bound {share(bound, 2)})"
     if apart > bound:
-        return f"{_percent(apart)} from {whose} {within}"
+        return f"{share(apart, 2)} from {whose} {within}"
     # Rounding is in all sums alike.
-    if few > bound and worst > FEW * math.sqrt(max(apart**2 - worst**2, 0.0) / (half - 1)):
-        return f"a few numbers are off by {_percent(few)} of the largest {within}"
-    return f"small numbers are {_percent(small)} from {whose} {within}" if small > bound else ""
+    if large > bound and worst > FEW * math.sqrt(max(apart**2 - worst**2, 0.0) / (half - 1)):
+        return f"a few numbers are off by {share(large, 2)} of the largest {within}"
+    return f"small numbers are {share(small, 2)} from {whose} {within}" if small > bound else ""
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -160,18 +162,14 @@ def _bytes(part: Part) -> bytes:
     return base64.b64decode(part.get("sums") or part.get("values") or "")
 
 
-def _percent(share: float) -> str:
-    return f"{float(f'{100 * share:.2g}'):g}%"
-
-
-def named(verdict: Verdict, found: Difference) -> Verdict:
+def named(verdict: Verdict, difference: Difference) -> Verdict:
     """The verdict that names other answers. If they fail, it is `invalid` unless it fails already.
 
     The verdict on speed stays beside it, so that a change that is wished can be accepted.
     """
-    if not found.text or not has_numbers(verdict.outcome):
+    if not difference.text or not has_numbers(verdict.outcome):
         return verdict
-    if not found.fails or row(verdict.outcome).fails:
-        return replace(verdict, reason=f"{verdict.reason}; {found.text}")
+    if not difference.fails or row(verdict.outcome).fails:
+        return replace(verdict, reason=f"{verdict.reason}; {difference.text}")
     speed = verdict.speed or SpeedVerdict(verdict.outcome, verdict.reason)
-    return replace(verdict, outcome="invalid", reason=f"{found.text}; {verdict.reason}", speed=speed)
+    return replace(verdict, outcome="invalid", reason=f"{difference.text}; {verdict.reason}", speed=speed)

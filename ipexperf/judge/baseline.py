@@ -7,8 +7,8 @@ import math
 import os
 import re
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -99,22 +99,26 @@ class Baselines:
             for baseline in self.cases:
                 self._by_id.setdefault(baseline.case.id, []).append(baseline)
         alike = self._by_id.get(case.id, ())
-        closest = sorted(alike, key=lambda x: (x.case.uid != case.uid, slot(x.case) != slot(case)))
+        closest = sorted(alike, key=lambda entry: (entry.case.uid != case.uid, slot(entry.case) != slot(case)))
         return closest[0] if closest else None
 
     def at(self, case: Case) -> CaseBaseline | None:
         """The baseline that accepting this case would extend or replace: the same work in any version."""
-        return next((x for x in self.cases if slot(x.case) == slot(case)), None)
+        return next((entry for entry in self.cases if slot(entry.case) == slot(case)), None)
 
     def put(self, baseline: CaseBaseline) -> Baselines:
         """A copy with this baseline added or replaced."""
-        others = [x for x in self.cases if slot(x.case) != slot(baseline.case)]
-        return Baselines(self.machine_key, tuple(sorted([*others, baseline], key=lambda x: slot(x.case))))
+        others = [entry for entry in self.cases if slot(entry.case) != slot(baseline.case)]
+        return Baselines(self.machine_key, tuple(_in_order([*others, baseline])))
 
 
 def slot(case: Case) -> tuple[str, int, int, str]:
     """A case's key in the file: everything that names its work except the version of its code."""
     return case.id, case.batch, case.size, case.data
+
+
+def _in_order(cases: Iterable[CaseBaseline]) -> list[CaseBaseline]:
+    return sorted(cases, key=lambda entry: slot(entry.case))
 
 
 def rounded(value: Any) -> Any:
@@ -136,7 +140,8 @@ def path_of(directory: Path, machine_key: str) -> Path:
 def machine_keys(directory: Path) -> list[str]:
     """The machine_keys that have a file in the folder, which may not exist yet."""
     try:
-        return sorted(x.stem for x in directory.iterdir() if x.suffix == ".json" and not x.name.startswith("."))
+        files = [path for path in directory.iterdir() if path.suffix == ".json" and not path.name.startswith(".")]
+        return sorted(path.stem for path in files)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -212,7 +217,7 @@ def dumps(baselines: Baselines) -> str:
     """The text of the file. Environments are stored once, under a hash of their content."""
     environments: dict[str, Any] = {}
     cases = []
-    for baseline in sorted(baselines.cases, key=lambda x: slot(x.case)):
+    for baseline in _in_order(baselines.cases):
         environment = rounded(_stored(baseline.environment))
         digest = _digest(environment)
         environments[digest] = _ordered(environment)
@@ -229,14 +234,7 @@ def dumps(baselines: Baselines) -> str:
                 "accuracy": _ordered(baseline.accuracy),
                 **({"answers": _ordered(baseline.answers)} if baseline.answers else {}),
                 "sessions": [
-                    {
-                        "run": session.run,
-                        "started_at": session.started_at,
-                        "commit": session.commit,
-                        "launches": session.launches,
-                        "metrics": _ordered(session.metrics),
-                    }
-                    for session in baseline.sessions
+                    {**asdict(session), "metrics": _ordered(session.metrics)} for session in baseline.sessions
                 ],
             }
         )
@@ -296,14 +294,15 @@ def _text(value: Any, indent: int = 0) -> str:
         return line
     pad = " " * (indent + 2)
     if isinstance(value, dict):
-        rows = [f"{pad}{json.dumps(name, ensure_ascii=False)}: {_text(x, indent + 2)}" for name, x in value.items()]
+        names = [f"{json.dumps(name, ensure_ascii=False)}: " for name in value]
+        rows = [f"{pad}{name}{_text(inner, indent + 2)}" for name, inner in zip(names, inside, strict=True)]
         return "{\n" + ",\n".join(rows) + "\n" + " " * indent + "}"
-    return "[\n" + ",\n".join(pad + _text(x, indent + 2) for x in value) + "\n" + " " * indent + "]"
+    return "[\n" + ",\n".join(pad + _text(inner, indent + 2) for inner in inside) + "\n" + " " * indent + "]"
 
 
 def _cases(entries: list[Any], environments: dict[str, Any]) -> tuple[CaseBaseline, ...]:
     """Read every case of a file. Duplicates, as after a bad merge, are refused: the next accept would lose one."""
-    cases = sorted((_case(entry, environments) for entry in entries), key=lambda x: slot(x.case))
+    cases = _in_order(_case(entry, environments) for entry in entries)
     for case, other in pairwise(cases):
         if slot(case.case) == slot(other.case):
             raise ValueError(f"{case.case.id} with batch {case.case.batch} is there twice")
@@ -321,9 +320,11 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
         )
         for session in entry["sessions"]
     )
-    if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
+    if not sessions or not all(
+        session.launches and all(0 < time < math.inf for time in session.launches) for session in sessions
+    ):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
-    if len({x.run for x in sessions}) < len(sessions):
+    if len({session.run for session in sessions}) < len(sessions):
         # Copies of one session agree, so sessions would seem to differ less than they do.
         raise ValueError(f"{entry['id']} has a session twice")
     for session in sessions:

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from ipexperf.case import Case
 from ipexperf.ratio import Ratio, numbers
+from ipexperf.sentences import together
 
 MAX_UNSURE = 2
 """Unsure answers before the search gives up. An unsure answer is the most expensive one: it took every measurement."""
@@ -131,8 +132,7 @@ Asking: TypeAlias = Generator[Candidate, Answer, T]
 
 def listed(changes: Iterable[Change]) -> str:
     """The names of changes in a sentence, sorted."""
-    names = sorted(change.name for change in changes)
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+    return together(sorted(change.name for change in changes))
 
 
 def described(change: Change) -> str:

@@ -29,9 +29,9 @@ class Cause:
     meaning: str
     page: str = f"{PAGE}#losses"
 
-    def fits(self, old: Fingerprint, new: Fingerprint, found: FingerprintDifference) -> bool:
+    def fits(self, old: Fingerprint, new: Fingerprint, difference: FingerprintDifference) -> bool:
         if isinstance(self.signature, str):
-            return any(change.loss == self.signature for change in found.changes)
+            return any(change.loss == self.signature for change in difference.changes)
         return self.signature(old, new)
 
 
@@ -48,8 +48,8 @@ def known(old: Fingerprint | None, new: Fingerprint | None) -> list[Cause]:
     """The known causes that fit these fingerprints."""
     if not old or not new or old["version"] != new["version"]:
         return []
-    found = structure.diff(old, new)
-    return [cause for cause in CAUSES.values() if cause.fits(old, new, found)]
+    difference = structure.diff(old, new)
+    return [cause for cause in CAUSES.values() if cause.fits(old, new, difference)]
 
 
 def _reorders_plainly(side: Fingerprint) -> int:
@@ -62,8 +62,8 @@ def _reorders_plainly(side: Fingerprint) -> int:
 
 
 def _beside(side: Fingerprint, section: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = (side.get("beside") or {}).get(section) or {}
-    return found
+    counts: Mapping[str, Any] = (side.get("beside") or {}).get(section) or {}
+    return counts
 
 
 def _grew(section: str, name: str, times: float = 1.0) -> Signature:

@@ -68,17 +68,17 @@ def _has_own_field(name: str, names: set[str]) -> bool:
 
 def conditions_differ(old: Mapping[str, Any], new: Mapping[str, Any], *, same_case: bool) -> str:
     """Why what was measured apart under these has no ratio, in a few words, or an empty text."""
-    lines = differences(old, new, RAN) if same_case else _given(old, new)
+    lines = differences(old, new, RAN) if same_case else _differing_conditions(old, new)
     return f"other environments: {in_few_words(lines)}" if lines else ""
 
 
-def _given(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def _differing_conditions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The differences that two cases do not make by themselves, as by what they import and what their libraries set."""
     same_lock = old.get("lock") is not None and old["lock"] == new.get("lock")  # it has what their runs were given
     files = [side.get(SOURCE) or {} for side in (old, new)]
     first, second = ({SOURCE: {name: side[name] for name in files[0] if name in files[1]}} for side in files)
-    given = [] if same_lock else differences(old, new, ("variables", "software"))
-    return [*given, *differences(first, second, (SOURCE,))]
+    software = [] if same_lock else differences(old, new, ("variables", "software"))
+    return [*software, *differences(first, second, (SOURCE,))]
 
 
 def in_few_words(lines: Sequence[str]) -> str:
@@ -114,13 +114,17 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequenc
 
 
 def _change(before: object, after: object) -> str:
-    if isinstance(before, list) and isinstance(after, list) and all(isinstance(x, str) for x in (*before, *after)):
-        lost = [x for x in before if x not in after]
-        gained = [x for x in after if x not in before]
+    if (
+        isinstance(before, list)
+        and isinstance(after, list)
+        and all(isinstance(name, str) for name in (*before, *after))
+    ):
+        lost = [name for name in before if name not in after]
+        gained = [name for name in after if name not in before]
         parts = [f"{word} {', '.join(names)}" for word, names in (("lost", lost), ("gained", gained)) if names]
         return "; ".join(parts) or "in another order"
-    words = ["unset" if x is None else str(x) for x in (before, after)]
-    return "changed" if any(len(x) > LONGEST or "\n" in x for x in words) else " -> ".join(words)
+    texts = ["unset" if value is None else str(value) for value in (before, after)]
+    return "changed" if any(len(text) > LONGEST or "\n" in text for text in texts) else " -> ".join(texts)
 
 
 def _placement(environment: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,9 +34,9 @@ def noted(launches: Sequence[Launch]) -> tuple[Launch, ...]:
 
 def slowdown(launches: Sequence[Launch]) -> float | None:
     """How many times as slow steps become in launches that all have the note, in the median. None: they have it not."""
-    found = [(launch, slowing(launch)) for launch in launches if launch.outcome == "ok"]
-    times = [times for launch, times in found if times is not None and _note(times) in launch.notes]
-    return statistics.median(times) if times and len(times) == len(found) else None
+    slower = [(launch, slowing(launch)) for launch in launches if launch.outcome == "ok"]
+    noted_times = [times for launch, times in slower if times is not None and _note(times) in launch.notes]
+    return statistics.median(noted_times) if noted_times and len(noted_times) == len(slower) else None
 
 
 def _note(times: float) -> str:

@@ -21,10 +21,14 @@ from ipexperf.result import MEAN, METRICS, PRIMARY, Level, SpeedVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.judge.sequential import Decision
+
+    Pairs: TypeAlias = Sequence[tuple[Mapping[str, float], Mapping[str, float]]]
+    """The metrics of both processes of each pair."""
 
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
@@ -61,14 +65,8 @@ def in_sessions(
     return tuple(verdicts)
 
 
-def in_pairs(
-    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]],
-    gate: Iterable[str],
-    alpha: float,
-    *,
-    of_call: bool = False,
-) -> tuple[Verdict, ...]:
-    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
+def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, of_call: bool = False) -> tuple[Verdict, ...]:
+    """Judge the metrics of this gate, which share `alpha`, over pairs.
 
     `of_call`: of a function, whose captures may vary.
     """
@@ -103,26 +101,22 @@ def in_pairs(
     return tuple(verdicts)
 
 
-def of_mean(
-    decision: Decision | None,
-    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]],
-    policy: PairPolicy,
-    gate: Sequence[str],
-) -> tuple[Verdict, ...]:
+def of_mean(decision: Decision | None, pairs: Pairs, policy: PairPolicy, gate: Sequence[str]) -> tuple[Verdict, ...]:
     """The verdict on the mean steps of pairs, from the decision on them. Empty if they were not judged."""
     own = for_mean(policy, gate)
     if decision is None or own is None:
         return ()
     level = Level(*map(METRICS[MEAN].of_launches, zip(*_paired_values(pairs, MEAN), strict=True)))
-    return (replace(decision.verdict, metric=MEAN, policy=own.label, level=level, constants=own.to_json()),)
+    verdict = replace(
+        decision.verdict, metric=MEAN, policy=own.label, level=level, constants=own.to_json(), bounds=None
+    )
+    return (verdict,)
 
 
-def captures_tell(
-    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str], alpha: float
-) -> bool:
+def captures_tell(pairs: Pairs, gate: Iterable[str], alpha: float) -> bool:
     """Whether more captures of a function would tell more: a count of this gate differs by more than its noise."""
     policies = (MetricPolicy.of(METRICS[name], alpha, pairs=True, varying=True) for name in gate if captured(name))
-    return len(pairs) < KNOWN and any(_apart(_paired_values(pairs, one.metric), one) for one in policies)
+    return len(pairs) < KNOWN and any(_apart(_paired_values(pairs, policy.metric), policy) for policy in policies)
 
 
 def _apart(values: Iterable[tuple[float, float]], policy: MetricPolicy) -> bool:
@@ -130,9 +124,7 @@ def _apart(values: Iterable[tuple[float, float]], policy: MetricPolicy) -> bool:
     return any(abs(b - a) > max(policy.grain, math.expm1(policy.margin) * a) for a, b in values)
 
 
-def _paired_values(
-    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], name: str
-) -> list[tuple[float, float]]:
+def _paired_values(pairs: Pairs, name: str) -> list[tuple[float, float]]:
     """The values of a metric in the pairs of which both processes have it."""
     return [(a[name], b[name]) for a, b in pairs if name in a and name in b]
 
@@ -207,6 +199,7 @@ def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> 
         policy=policy.label,
         level=level,
         constants=policy.to_json(),
+        bounds=None,
     )
 
 

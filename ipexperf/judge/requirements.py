@@ -6,8 +6,9 @@ mix is between a package from one end and a package from the other: the one from
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from packaging.markers import default_environment
@@ -21,78 +22,47 @@ Packages: TypeAlias = Mapping[str, tuple[str, Sequence[str]]]
 """For each package its version and its Requires-Dist texts."""
 
 
-class Mixes:
-    """The mixes of two environments, under one version of Python such as "3.11".
+def needs(changes: Sequence[Change], good: Packages, bad: Packages, python: str) -> dict[Change, Candidate]:
+    """For each change all that must be taken with it, itself included, over any number of requirements.
 
-    Requirements of extras, on packages that neither end has, and those that an end breaks itself are ignored. So both
-    ends fit. Versions and requirements that are no valid ones are not checked.
+    `python` is the version of both environments, such as "3.11". Requirements of extras, on packages that neither end
+    has, and those that an end breaks itself are ignored. So both ends fit.
     """
+    ties = _ties(good, bad, python)
+    packages = {str(canonicalize_name(change.name)): change for change in changes if change.kind == "package"}
+    needed = {change: frozenset({change}) for change in changes}
+    for name, change in packages.items():
+        reached, pending = {name}, [name]
+        while pending:
+            new = (ties.get(pending.pop(), set()) & set(packages)) - reached
+            reached |= new
+            pending += new
+        needed[change] = frozenset(packages[other] for other in reached)
+    return needed
 
-    def __init__(self, good: Packages, bad: Packages, python: str) -> None:
-        self._good: Packages = {canonicalize_name(name): package for name, package in good.items()}
-        self._bad: Packages = {canonicalize_name(name): package for name, package in bad.items()}
-        self._names = sorted({*self._good, *self._bad})
-        self._python = python
-        self._ties = self._all_ties()
 
-    def needs(self, changes: Sequence[Change]) -> dict[Change, Candidate]:
-        """For each change all that must be taken with it, itself included, over any number of requirements."""
-        packages = {str(canonicalize_name(change.name)): change for change in changes if change.kind == "package"}
-        needs = {change: frozenset({change}) for change in changes}
-        for name, change in packages.items():
-            reached, pending = {name}, [name]
-            while pending:
-                new = (self._ties.get(pending.pop(), set()) & set(packages)) - reached
-                reached |= new
-                pending += new
-            needs[change] = frozenset(packages[other] for other in reached)
-        return needs
-
-    def _differs(self, name: str) -> bool:
-        return _version(self._good, name) != _version(self._bad, name)
-
-    def _all_ties(self) -> dict[str, set[str]]:
-        """For each package those whose version of the good end it does not accept, or that do not accept the other."""
-        broken_pairs = []
-        broken_at_ends = set()
-        for name in self._names:
-            for from_bad in (False, True) if self._differs(name) else (False,):
-                for requirement in self._requirements(name, from_bad=from_bad):
-                    other = canonicalize_name(requirement.name)
-                    for other_from_bad in (False, True):
-                        if self._fulfilled(requirement, from_bad=other_from_bad):
-                            continue
-                        if from_bad == other_from_bad or not (self._differs(name) and self._differs(other)):
-                            broken_at_ends.add((name, str(requirement)))
-                        else:
-                            tie = (name, other) if from_bad else (other, name)
-                            broken_pairs.append(((name, str(requirement)), tie))
-        ties: dict[str, set[str]] = {}
-        for key, (taken, needed) in broken_pairs:
-            if key not in broken_at_ends:
-                ties.setdefault(taken, set()).add(needed)
-        return ties
-
-    def _requirements(self, name: str, *, from_bad: bool) -> list[Requirement]:
-        """The requirements that hold here, on packages of at least one end."""
-        requirements = []
-        for text in (self._bad if from_bad else self._good).get(name, ("", ()))[1]:
-            try:
-                requirement = Requirement(text)
-            except InvalidRequirement:
-                continue
-            if canonicalize_name(requirement.name) in self._names and holds_here(requirement, self._python):
-                requirements.append(requirement)
-        return requirements
-
-    def _fulfilled(self, requirement: Requirement, *, from_bad: bool) -> bool:
-        """Whether this end has the required package in a version that is accepted."""
-        version = _version(self._bad if from_bad else self._good, canonicalize_name(requirement.name))
-        try:
-            # An installed pre-release counts: somebody chose it.
-            return version is not None and requirement.specifier.contains(Version(version), prereleases=True)
-        except InvalidVersion:
-            return True
+def _ties(good: Packages, bad: Packages, python: str) -> dict[str, set[str]]:
+    """For each package those whose version of the good end it does not accept, or that do not accept the other."""
+    ends = [{canonicalize_name(name): package for name, package in end.items()} for end in (good, bad)]
+    versions = [{name: version for name, (version, _) in end.items()} for end in ends]
+    names = {*ends[0], *ends[1]}
+    moved = {name for name in names if versions[0].get(name) != versions[1].get(name)}
+    broken_pairs, broken_at_ends = [], set()
+    for name, side in [*((name, 0) for name in sorted(names)), *((name, 1) for name in sorted(moved))]:
+        for requirement in _requirements(ends[side].get(name, ("", ()))[1], python):
+            other = canonicalize_name(requirement.name)
+            for other_side in (0, 1) if other in names else ():
+                if _fulfilled(requirement, versions[other_side].get(other)):
+                    continue
+                if side == other_side or not {name, other} <= moved:
+                    broken_at_ends.add((name, str(requirement)))
+                else:
+                    broken_pairs.append(((name, str(requirement)), (name, other) if side else (other, name)))
+    ties: dict[str, set[str]] = {}
+    for key, (taken, needed) in broken_pairs:
+        if key not in broken_at_ends:
+            ties.setdefault(taken, set()).add(needed)
+    return ties
 
 
 def broken(packages: Packages, python: str) -> list[str]:
@@ -100,26 +70,34 @@ def broken(packages: Packages, python: str) -> list[str]:
     versions = {canonicalize_name(name): version for name, (version, _) in packages.items()}
     sentences = []
     for name, (version, requires) in sorted(packages.items()):
-        for text in requires:
-            try:
-                requirement = Requirement(text)
-                present = versions.get(canonicalize_name(requirement.name))
-                fits = present is not None and requirement.specifier.contains(Version(present), prereleases=True)
-            except (InvalidRequirement, InvalidVersion):
-                continue  # the installer accepted it
-            if not fits and holds_here(requirement, python):
+        for requirement in _requirements(requires, python):
+            present = versions.get(canonicalize_name(requirement.name))
+            if not _fulfilled(requirement, present):
                 state = f"{requirement.name} is {present}" if present else f"there is no {requirement.name}"
                 sentences.append(f"{name} {version} needs {requirement.name}{requirement.specifier}, and {state}")
     return sentences
 
 
+def _requirements(texts: Sequence[str], python: str) -> Iterator[Requirement]:
+    """The requirements that hold here. The installer accepted those that are no valid ones."""
+    for text in texts:
+        with contextlib.suppress(InvalidRequirement):
+            if holds_here(requirement := Requirement(text), python):
+                yield requirement
+
+
+def _fulfilled(requirement: Requirement, version: str | None) -> bool:
+    """Whether this version is accepted. None: the package is not there. What is no valid version is not checked."""
+    try:
+        # An installed pre-release counts: somebody chose it.
+        return version is not None and requirement.specifier.contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return True
+
+
 def holds_here(requirement: Requirement, python: str) -> bool:
     """Whether a requirement holds on this machine under this version of Python. Those of extras do not."""
     return requirement.marker is None or requirement.marker.evaluate(_environment(python))
-
-
-def _version(packages: Packages, name: str) -> str | None:
-    return packages[name][0] if name in packages else None
 
 
 @functools.cache

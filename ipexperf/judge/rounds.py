@@ -35,7 +35,7 @@ def precision(base: Sequence[float], other: Sequence[float]) -> float:
     if len(logs) < 2:
         return math.inf
     middle = statistics.median(logs)
-    spread = 1.4826 * statistics.median(abs(x - middle) for x in logs)
+    spread = 1.4826 * statistics.median(abs(value - middle) for value in logs)
     # A median is 1.25 times as uncertain as a mean.
     return 1.2533 * spread / math.sqrt(len(logs))
 
@@ -70,18 +70,12 @@ DISTRUST = 0.005
 """If a twin differs from its reference with a p-value below this, the ratios of its group cannot be trusted."""
 
 
-def logs(rounds: Iterable[RoundRecord], base: Case, case: Case) -> list[float]:
-    """Log of how many times slower a case is than its base: one number for each round that had both."""
-    return _finite_logs((record, _seat(record, base), _seat(record, case)) for record in rounds)
+def logs(rounds: Iterable[RoundRecord], base: Case, case: Case, *, twin: bool = False) -> list[float]:
+    """Log of how many times slower a case, or its `twin`, is than a base: a number for each round that had both.
 
-
-def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
-    """Log of how many times slower the twin of a case is: one number for each round that had it."""
-    return _finite_logs((record, _seat(record, case), _twin_seat(record, case)) for record in rounds)
-
-
-def _finite_logs(compared: Iterable[tuple[RoundRecord, SeatRecord | None, SeatRecord | None]]) -> list[float]:
-    """The log ratio of the second seat to the first, of each round that has both. Left out where it is NaN."""
+    Left out where it is NaN.
+    """
+    compared = ((record, _seat(record, base), _seat(record, case, twin=twin)) for record in rounds)
     ratios = (
         log_ratio(first.times, second.times, paired=record.schedule == "together")
         for record, first, second in compared
@@ -90,13 +84,14 @@ def _finite_logs(compared: Iterable[tuple[RoundRecord, SeatRecord | None, SeatRe
     return list(filter(math.isfinite, ratios))
 
 
-def _twin_seat(record: RoundRecord, case: Case) -> SeatRecord | None:
-    return next((seat for seat in record.seats if seat.role == "twin" and seat.case == case), None)
+def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
+    """Log of how many times slower the twin of a case is than the case."""
+    return logs(rounds, case, case, twin=True)
 
 
-def _seat(record: RoundRecord, case: Case) -> SeatRecord | None:
+def _seat(record: RoundRecord, case: Case, *, twin: bool = False) -> SeatRecord | None:
     """The seat of a case in a round: its launch, or else a seat in which others are compared with it."""
-    seats = [seat for seat in record.seats if seat.case == case and seat.role != "twin"]
+    seats = [seat for seat in record.seats if seat.case == case and (seat.role == "twin") is twin]
     return min(seats, key=lambda seat: seat.role != "case", default=None)
 
 
@@ -111,7 +106,7 @@ def pooled(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
     if not freedom:
         return prior
     total = prior.freedom + freedom
-    apart = [x for part in parts for row in _deviations(part) for x in row]
+    apart = [distance for part in parts for row in _deviations(part) for distance in row]
     # Deviations are smaller than the noise, because the medians of few values follow them.
     typical = 1.4826 * statistics.median(map(abs, apart)) * math.sqrt(len(apart) / freedom)
     limit = OUTLIER * math.sqrt((prior.freedom * prior.scale**2 / 2 + freedom * typical**2) / total)
@@ -125,7 +120,7 @@ def _deviations(part: Sequence[Sequence[float]]) -> list[list[float]]:
     rows = [[time - statistics.fmean(row) for time in row] for row in part]
     arms = [statistics.median(column) for column in zip(*rows, strict=True)]
     moved = [[time - arm for time, arm in zip(row, arms, strict=True)] for row in rows]
-    return [[x - statistics.median(row) for x in row] for row in moved]
+    return [[distance - statistics.median(row) for distance in row] for row in moved]
 
 
 def _clipped(part: Sequence[Sequence[float]], limit: float) -> list[list[float]]:
@@ -133,7 +128,7 @@ def _clipped(part: Sequence[Sequence[float]], limit: float) -> list[list[float]]
     if len(part) < 3:
         return [list(row) for row in part]
     return [
-        [time - x + min(max(x, -limit), limit) for time, x in zip(row, off, strict=True)]
+        [time - distance + min(max(distance, -limit), limit) for time, distance in zip(row, off, strict=True)]
         for row, off in zip(part, _deviations(part), strict=True)
     ]
 
@@ -168,9 +163,9 @@ def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[OddProcess]:
         limit = max(OUTLIER * pool.scale, math.log(ODD))
         for (record, seats), row in zip(same, _deviations(times), strict=True):
             processes += [
-                OddProcess(seat, record.number, math.exp(x))
-                for seat, x in zip(seats, row, strict=True)
-                if abs(x) > limit
+                OddProcess(seat, record.number, math.exp(distance))
+                for seat, distance in zip(seats, row, strict=True)
+                if abs(distance) > limit
             ]
     return processes
 
@@ -199,7 +194,11 @@ def _same_arms(rounds: Sequence[RoundRecord]) -> list[list[tuple[RoundRecord, li
 def _middle(times: Sequence[Sequence[float]]) -> float:
     """Median log time of an arm's turns; NaN if a turn has no valid time."""
     values = [value for part in times for value in part]
-    return statistics.median(map(math.log, values)) if values and all(0 < x < math.inf for x in values) else math.nan
+    return (
+        statistics.median(map(math.log, values))
+        if values and all(0 < value < math.inf for value in values)
+        else math.nan
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +254,6 @@ def _at_most(pool: Pool, freedom: float) -> Pool:
     return Pool(pool.scale, min(pool.freedom, freedom))
 
 
-def _of(rounds: Iterable[RoundRecord], schedule: Schedule) -> list[RoundRecord]:
-    return [record for record in rounds if record.schedule == schedule]
-
-
 @dataclass(frozen=True, slots=True)
 class RoundsEstimate(Estimate):
     """The log ratio over rounds, with its standard error."""
@@ -305,15 +300,25 @@ def between(rounds: Sequence[RoundRecord], base: Case, case: Case, usual_spread:
     Uses the rounds in which both took turns, or else those in which both took turns with the reference of their group,
     or else those in which they followed one another. None without any.
     """
-    together, apart = _of(rounds, "together"), _of(rounds, "apart")
-    group = next((record.group for record in rounds if _seat(record, case) is not None), "")
-    pool = usual_spread.of(group, "together")
+    (together, pool), (apart, pool_apart) = _by_schedule(rounds, case, usual_spread)
     through = Pool(math.sqrt(2) * pool.scale, pool.freedom)
     return (
         estimate(logs(together, base, case), pool)
         or estimate(logs_through_reference(together, base, case), through)
-        or estimate(logs(apart, base, case), usual_spread.of(group, "apart"))
+        or estimate(logs(apart, base, case), pool_apart)
     )
+
+
+def _by_schedule(
+    rounds: Sequence[RoundRecord], case: Case, usual_spread: Pools
+) -> list[tuple[list[RoundRecord], Pool]]:
+    """The rounds of each schedule, with the pool of the case's group."""
+    group = next((record.group for record in rounds if _seat(record, case) is not None), "")
+    schedules: tuple[Schedule, ...] = ("together", "apart")
+    return [
+        ([record for record in rounds if record.schedule == schedule], usual_spread.of(group, schedule))
+        for schedule in schedules
+    ]
 
 
 def logs_through_reference(rounds: Sequence[RoundRecord], base: Case, case: Case) -> list[float]:
@@ -340,6 +345,5 @@ def _by_number(rounds: Sequence[RoundRecord], base: Case, case: Case) -> dict[in
 
 def twin(rounds: Sequence[RoundRecord], case: Case, usual_spread: Pools) -> RoundsEstimate | None:
     """Estimate how many times slower the twin of a case is than the case."""
-    group = next((record.group for record in rounds if _seat(record, case) is not None), "")
-    together, apart = (twin_logs(_of(rounds, schedule), case) for schedule in ("together", "apart"))
-    return estimate(together, usual_spread.of(group, "together")) or estimate(apart, usual_spread.of(group, "apart"))
+    estimates = (estimate(twin_logs(some, case), pool) for some, pool in _by_schedule(rounds, case, usual_spread))
+    return next(filter(None, estimates), None)

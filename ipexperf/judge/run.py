@@ -63,7 +63,11 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, apart: Mapping[str, 
     slower = _slower_together(tested, verdicts, policy)
     stable = _stable(verdicts)
     shift = platform_shift(verdicts, policy)
-    settled = {name: _shifted(x, shift, policy, name in slower) for name, x in verdicts.items()} if shift else verdicts
+    settled = (
+        {name: _shifted(verdict, shift, policy, name in slower) for name, verdict in verdicts.items()}
+        if shift
+        else verdicts
+    )
     rest = tuple(name for name in slower if settled[name].outcome != "platform_shift")
     lines = [_headline(verdicts, settled, shift)] if shift else []
     if machine := machine_line(verdicts, policy):
@@ -77,9 +81,9 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, apart: Mapping[str, 
     proven = sum(name in slower or verdicts[name].alone.outcome == "regressed" for name in stable)
     moved = shift is not None and shift > 1 and 2 * proven >= len(stable)
     settled = {**settled, **(apart or {})}
-    fails = moved or any(x.fails for x in settled.values())
-    busy = sum(x.contended for x in settled.values())
-    untold = sum(x.untold for x in settled.values())
+    fails = moved or any(verdict.fails for verdict in settled.values())
+    busy = sum(verdict.contended for verdict in settled.values())
+    untold = sum(verdict.untold for verdict in settled.values())
     if most := 2 * untold > len(settled):
         kinds = ((untold - busy, "inconclusive"), (busy, "measured on a busy machine"))
         why = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
@@ -94,7 +98,9 @@ def _tested(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
     and those fail by themselves.
     """
     return {
-        name: x.p_value for name, x in verdicts.items() if x.outcome in SPEED and x.p_value is not None and _testable(x)
+        name: verdict.p_value
+        for name, verdict in verdicts.items()
+        if verdict.outcome in SPEED and verdict.p_value is not None and _testable(verdict)
     }
 
 
@@ -131,8 +137,8 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 
 
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
-    moved = sum(x.outcome == "platform_shift" for x in settled.values())
-    other = "the other arm" if any(x.pairs for x in verdicts.values()) else "its baseline"
+    moved = sum(verdict.outcome == "platform_shift" for verdict in settled.values())
+    other = "the other arm" if any(verdict.pairs for verdict in verdicts.values()) else "its baseline"
     change = slower(shift, "faster")
     line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {change} than {other}"
     line += f" ({plural(moved, 'case')} moved with it)" if moved else " (no single case proves it)"
@@ -146,9 +152,12 @@ def _stable(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
     Nor do those beside a live baseline: the platform is the same on both sides.
     """
     return {
-        name: x.ratio.value
-        for name, x in verdicts.items()
-        if x.outcome in SPEED and x.ratio is not None and _testable(x) and not (x.pairs and x.pairs.lock)
+        name: verdict.ratio.value
+        for name, verdict in verdicts.items()
+        if verdict.outcome in SPEED
+        and verdict.ratio is not None
+        and _testable(verdict)
+        and not (verdict.pairs and verdict.pairs.lock)
     }
 
 
@@ -157,7 +166,7 @@ def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
 
     An empty text if there is none.
     """
-    watched = [x.pairs.machine for x in verdicts.values() if x.pairs and x.pairs.machine]
+    watched = [verdict.pairs.machine for verdict in verdicts.values() if verdict.pairs and verdict.pairs.machine]
     moved = [entry for entry in watched if entry.outcome in ("regressed", "improved")]
     if not watched or 2 * len(moved) < len(watched):
         return ""
@@ -174,5 +183,9 @@ def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
 
 
 def _common_differences(verdicts: Mapping[str, Verdict]) -> list[str]:
-    each = [x.evidence.differences if x.evidence else () for x in verdicts.values() if x.outcome in SPEED]
+    each = [
+        verdict.evidence.differences if verdict.evidence else ()
+        for verdict in verdicts.values()
+        if verdict.outcome in SPEED
+    ]
     return [line for line in each[0] if all(line in other for other in each)] if each else []

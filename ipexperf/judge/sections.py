@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ipexperf.judge import losses
 from ipexperf.sentences import few
@@ -55,6 +55,7 @@ PLUMBING = frozenset(
 """Operators that allocate or view memory. If nothing else changed, they are reported together."""
 Rows = Mapping[str, Mapping[str, Any]]
 """Operators by their names."""
+Name = TypeVar("Name", str, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,6 @@ class Section:
 
     rows: Any
     seconds: Sequence[float] = ()
-
-    def time(self, keep: Callable[[Mapping[str, Any]], bool]) -> float:
-        """The seconds of the chosen rows."""
-        return sum(time for row, time in zip(self.rows, self.seconds, strict=False) if keep(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +108,21 @@ class Move:
         return " -> ".join(words or NOTHING for words in texts)
 
 
+def _longer(old: Section, new: Section, name: Callable[[Mapping[str, Any]], Name]) -> dict[Name, float]:
+    """How much longer all rows of each name took. An operator's time is without the operators that it calls."""
+    times: dict[Name, float] = defaultdict(float)
+    for sign, side in ((-1, old), (1, new)):
+        for row, seconds in zip(side.rows, side.seconds, strict=False):
+            times[name(row)] += sign * seconds
+    return times
+
+
 def primitives(old: Section, new: Section) -> list[StructureChange]:
     """oneDNN: changed implementations, dtypes, layouts and fusions, and added or removed calls."""
     changes = []
-    for name, direction in _kinds(old, new):
-
-        def keep(row: Mapping[str, Any], kind: tuple[str, str] = (name, direction)) -> bool:
-            return _kind(row) == kind
-
-        before, after = ([row for row in side.rows if keep(row)] for side in (old, new))
+    times = _longer(old, new, _kind)
+    for name, direction in sorted({_kind(row) for row in (*old.rows, *new.rows)}):
+        before, after = ([row for row in side.rows if _kind(row) == (name, direction)] for side in (old, new))
         if before == after:
             continue
         calls = tuple(sum(row["calls"] for row in rows) for rows in (before, after))
@@ -140,7 +143,7 @@ def primitives(old: Section, new: Section) -> list[StructureChange]:
             if facet not in listed and (move.replaced or (move and facet in also_told))
         ]
         text = "; ".join(parts) or "other shapes"
-        seconds = new.time(keep) - old.time(keep)
+        seconds = times[name, direction]
         changes.append(StructureChange(f"{label}: {text}", seconds, tuple(evidence), _loss(name, moves)))
     return changes
 
@@ -157,10 +160,6 @@ def _kind(row: Mapping[str, Any]) -> tuple[str, str]:
     """A primitive and its direction. Both kinds of forward count as one."""
     direction = row.get("direction", "")
     return row.get("primitive", "rest"), "" if direction.startswith(("forward", "undef")) else direction
-
-
-def _kinds(old: Section, new: Section) -> list[tuple[str, str]]:
-    return sorted({_kind(row) for row in (*old.rows, *new.rows)})
 
 
 def _label(facet: str) -> str:
@@ -230,25 +229,28 @@ def _fusions(before: Counter[str], after: Counter[str]) -> list[tuple[str, str]]
 
 def counted(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     """Added and removed names, the most frequent first."""
-    names = {name for name in {*before, *after} if before.get(name, 0) != after.get(name, 0)}
-    order = sorted(names, key=lambda name: (-abs(after.get(name, 0) - before.get(name, 0)), name))
-    texts = [f"{after.get(name, 0) - before.get(name, 0):+d} {name}" for name in order[:NAMED]]
-    return ", ".join([*texts, *([f"and {len(order) - NAMED} more" if len(order) > NAMED else ""])]).removesuffix(", ")
+    differences = {name: after.get(name, 0) - before.get(name, 0) for name in {*before, *after}}
+    order = sorted(differences.items(), key=lambda entry: (-abs(entry[1]), entry[0]))
+    return few([f"{difference:+d} {name}" for name, difference in order if difference], NAMED)
 
 
 def kernels(old: Section, new: Section) -> list[StructureChange]:
     """Added and removed kernels of an accelerator."""
-    before, after = (Counter({row.get("kernel", "rest"): row["calls"] for row in side.rows}) for side in (old, new))
+    before, after = (Counter({_kernel(row): row["calls"] for row in side.rows}) for side in (old, new))
     names = sorted(name for name in {*before, *after} if before[name] != after[name])
+    times = _longer(old, new, _kernel)
     return [
         StructureChange(
             f"{after[name] - before[name]:+d} {name} a step ({before[name]} -> {after[name]})",
-            new.time(lambda row, name=name: row.get("kernel", "rest") == name)  # type: ignore[misc]
-            - old.time(lambda row, name=name: row.get("kernel", "rest") == name),  # type: ignore[misc]
+            times[name],
             loss=losses.kernel(name, more=after[name] > before[name]),
         )
         for name in names
     ]
+
+
+def _kernel(row: Mapping[str, Any]) -> str:
+    return str(row.get("kernel", "rest"))
 
 
 def compiled(old: Section, new: Section) -> list[StructureChange]:
@@ -331,7 +333,7 @@ def flops(old: Section, new: Section) -> list[StructureChange]:
 def operators(old: Section, new: Section) -> list[StructureChange]:
     """Operators that appeared, disappeared, or changed dtypes or shapes, each with what it calls."""
     before, after = _by_name(old), _by_name(new)
-    times = _time(old, new)
+    times = _longer(old, new, _operator)
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     roots = {name for name in changed if not _changed_only_in_callers(name, before, after, changed)}
     below = _below(roots, changed, before, after)
@@ -390,16 +392,11 @@ def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -
 
 
 def _by_name(side: Section) -> Rows:
-    return {row.get("operator", "rest"): row for row in side.rows}
+    return {_operator(row): row for row in side.rows}
 
 
-def _time(old: Section, new: Section) -> Counter[str]:
-    """How much longer each operator took, without the operators that it calls."""
-    shares: Counter[str] = Counter()
-    for sign, side in ((-1, old), (1, new)):
-        for row, seconds in zip(side.rows, side.seconds, strict=False):
-            shares[row.get("operator", "rest")] += sign * seconds  # type: ignore[assignment] # a counter of fractions
-    return shares
+def _operator(row: Mapping[str, Any]) -> str:
+    return str(row.get("operator", "rest"))
 
 
 def _inside(name: str, rows: Rows) -> Mapping[str, int]:

@@ -91,7 +91,7 @@ def usual_noise(series: Sequence[Sequence[Sequence[float]]], policy: Policy) -> 
     expected = _combined(expected, policy.launch_factor * within, error)
     means = [[statistics.fmean(session) for session in sessions] for sessions in series if len(sessions) > 1]
     if len(means) >= policy.pool_series:
-        scale = statistics.median(_of_sessions(one, policy) for one in means)
+        scale = statistics.median(_of_sessions(sessions, policy) for sessions in means)
         expected = _combined(expected, scale, _error(statistics.median_low(map(len, means))))
     # Three digits, so that cases judged alike share one policy.
     prior, spread = (float(f"{value:.3g}") for value in (math.exp(expected[0]), math.sqrt(expected[1])))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ipexperf.result import MEAN, Launch, Sample, Verdict
+from ipexperf.units import seconds
 
 SPREADS, SHARE = 7.0, 0.03
 """A sample stalled if it is longer than the typical one by so many robust standard deviations, and by this share."""
@@ -28,8 +29,10 @@ def undisturbed(samples: Sequence[Sample]) -> list[float]:
     Only what makes a sample longer than the typical one is taken out. Threads that always wait for one another, because
     they outnumber the cores, are slow by themselves.
     """
-    wall, delay = (statistics.median(values) for values in zip(*((x.wall, x.delay) for x in samples), strict=True))
-    return [max(min(x.wall, wall), x.wall - max(0.0, x.delay - delay)) for x in samples]
+    wall, delay = (
+        statistics.median(values) for values in zip(*((sample.wall, sample.delay) for sample in samples), strict=True)
+    )
+    return [max(min(sample.wall, wall), sample.wall - max(0.0, sample.delay - delay)) for sample in samples]
 
 
 def of_longest(samples: Sequence[Sample]) -> float:
@@ -55,15 +58,16 @@ def described(launches: Sequence[Launch]) -> str:
     """`every 10th step takes 30 ms longer` where that is clear, else `the largest stall 31 ms`. Empty without any."""
     measured = [launch for launch in launches if launch.outcome == "ok" and launch.samples]
     stalls = [_stalls(launch) for launch in measured]
-    longer = [seconds for found in stalls for seconds in found.values()]
-    if not longer:
+    stalled = [time for of_launch in stalls for time in of_launch.values()]
+    if not stalled:
         return ""
-    typical = statistics.median(longer)
-    alike = [[at for at, x in found.items() if typical / ALIKE < x < typical * ALIKE] for found in stalls]
+    typical = statistics.median(stalled)
+    near = typical / ALIKE, typical * ALIKE
+    alike = [[at for at, longer in of_launch.items() if near[0] < longer < near[1]] for of_launch in stalls]
     steps = [list(_steps(launch, places)) for launch, places in zip(measured, alike, strict=True)]
     if period := _period(steps, sum(len(launch.samples) for launch in measured) / max(1, sum(map(len, alike)))):
-        return f"every {_ordinal(period)} step takes {_ms(typical)} longer"
-    return f"the largest stall {_ms(max(longer))}"
+        return f"every {_ordinal(period)} step takes {seconds(typical)} longer"
+    return f"the largest stall {seconds(max(stalled))}"
 
 
 def _stalls(launch: Launch) -> dict[int, float]:
@@ -107,14 +111,10 @@ def _period(launches: Sequence[Sequence[int]], usual: float) -> int | None:
     several = [steps for steps in launches if len(steps) > 1]
     least = max(REGULAR * sum(map(len, several)), len(several) + REPEATED)
     near = range(max(2, math.ceil(usual / NEAR)), math.floor(usual * NEAR) + 1)
-    fit = [n for n in near if sum(max(Counter(x % n for x in steps).values()) for steps in several) >= least]
+    fit = [n for n in near if sum(max(Counter(step % n for step in steps).values()) for steps in several) >= least]
     return min(fit, key=lambda number: abs(number - usual), default=None)
 
 
 def _ordinal(number: int) -> str:
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
-
-
-def _ms(seconds: float) -> str:
-    return f"{1e3 * seconds:.3g} ms"

@@ -65,13 +65,13 @@ def _of_group(group: Group, label: str, summary: Summary) -> Iterator[str]:
         yield f"{label}: no case counts{rest}"
 
 
-def _why(one: Judged) -> str:
+def _why(judged: Judged) -> str:
     """Why the numbers of a case do not count, in a word or two."""
-    if one.measurement.never_began:
+    if judged.measurement.never_began:
         return "not measured"
-    if one.measurement.failure:
+    if judged.measurement.failure:
         return "failed"
-    return "contended" if one.measurement.contended or one.verdict.contended else "invalid"
+    return "contended" if judged.measurement.contended or judged.verdict.contended else "invalid"
 
 
 def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
@@ -127,7 +127,8 @@ def _score(best: Case, base: Case, speeds: Speeds) -> str:
 
 def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]:
     """The gain of each stack over stock and of each dtype over fp32, all else being equal."""
-    order = sorted(cases, key=lambda x: (list(DTYPES).index(x.dtype), x.stack, len(x.knobs), len(x.mode), x.id))
+    order = sorted(cases, key=lambda case: (case.stack, len(case.knobs), len(case.mode), case.id))
+    order.sort(key=lambda case: list(DTYPES).index(case.dtype))
     for axis, plain, values in (
         ("stack", STOCK, sorted({case.stack for case in cases})),
         ("dtype", PLAIN, [dtype for dtype in DTYPES if any(case.dtype == dtype for case in cases)]),
@@ -157,7 +158,7 @@ def _slower(networks: Mapping[Case, Judged]) -> str:
     """Answer the question whether anything got slower, as far as the judge knows."""
     paired = any(name == AGAINST for case in networks for name, _ in case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"
-    verdicts = {case: one.verdict for case, one in networks.items()}
+    verdicts = {case: judged.verdict for case, judged in networks.items()}
     counts = Counter("contended" if verdict.contended else verdict.alone.outcome for verdict in verdicts.values())
     slower = [case.id for case, verdict in verdicts.items() if verdict.slower]
     if slower:

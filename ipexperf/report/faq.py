@@ -10,13 +10,13 @@ from pathlib import Path
 def sections() -> dict[str, str]:
     """The text of each word."""
     _, *parts = Path(__file__).with_name("faq.md").read_text(encoding="utf-8").split("\n## ")
-    found = {}
+    texts = {}
     for part in parts:
         words, _, text = part.partition("\n\n")
         # Links as people without a browser can follow them.
         plain = re.sub(r"\[([^]]*)\]\(([^)#]*)[^)]*\)", r"\1 (docs/\2)", " ".join(text.split()))
-        found.update(dict.fromkeys(words.split(", "), plain))
-    return found
+        texts.update(dict.fromkeys(words.split(", "), plain))
+    return texts
 
 
 def commands(words: Iterable[str]) -> str:

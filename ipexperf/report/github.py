@@ -20,10 +20,10 @@ MOST = 10
 
 def lines(summary: Summary, run: str | None, environment: Mapping[str, str]) -> list[str]:
     """Append the summary to the job's file if there is one, and return the lines that make annotations."""
-    told = [*summary.networks.values(), *filter(functions.loud, summary.functions)]
+    in_rows = [*summary.networks.values(), *filter(functions.loud, summary.functions)]
     if not summary.networks and not summary.functions:
         return []
-    cases, printed = markdown.rows(told, summary.speeds), []
+    cases, printed = markdown.rows(in_rows, summary.speeds), []
     if path := environment.get(SUMMARY):
         conclusions = [*advice(summary), *functions.lines(summary.functions)[:1]]
         printed += _append(Path(path), cases, summary.line, run, conclusions)

@@ -49,10 +49,10 @@ def listed(label: str, meaning: str, names: Sequence[str]) -> list[str]:
     return labelled(f"{label} ({len(names)})", f"{meaning}: {named(names)}") if names else []
 
 
-def by_meaning(label: str, found: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """A line for each meaning, with the names of those that it holds for. `found` has pairs of both."""
+def by_meaning(label: str, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A line for each meaning, with the names of those that it holds for, from pairs of both."""
     names: dict[str, list[str]] = {}
-    for meaning, name in found:
+    for meaning, name in pairs:
         names.setdefault(meaning, []).append(name)
     for meaning, alike in names.items():
         yield from listed(label, meaning, alike)

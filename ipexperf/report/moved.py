@@ -20,7 +20,7 @@ def findings(verdict: Verdict) -> list[str]:
     """What was found: the time, and other metrics that moved. What decided is first."""
     time, alone = of_time(verdict), verdict.alone.outcome
     decided = verdict.outcome == alone
-    others = [f"{one.metric} {changed(one)}" for one in verdict.moved if not (decided and one.metric == MEAN)]
+    others = [f"{other.metric} {changed(other)}" for other in verdict.moved if not (decided and other.metric == MEAN)]
     others += [SAME_ARMS] if verdict.pairs and not verdict.pairs.differences else []
     return [time, *others] if decided else [*others, f"its typical time alone is {title(alone)}: {time}"]
 

@@ -59,9 +59,9 @@ class Summary:
         prior: Pools = PRIORS,
     ) -> Summary:
         """The cases alone. Verdicts are by case uid, because two batches share one id."""
-        ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
-        judged = [Judged(one, verdicts[one.case.uid]) for one in ordered]
-        networks = {one.case: one for one in judged if not one.case.is_call}
-        functions = [one for one in judged if one.case.is_call]
-        speeds = Speeds.of([one.measurement for one in networks.values()], verdicts, rounds, prior)
+        cases = [Judged(measurement, verdicts[measurement.case.uid]) for measurement in measurements]
+        cases.sort(key=lambda judged: (judged.case.id, judged.case.batch, judged.case.size))
+        networks = {judged.case: judged for judged in cases if not judged.case.is_call}
+        functions = [judged for judged in cases if judged.case.is_call]
+        speeds = Speeds.of([judged.measurement for judged in networks.values()], verdicts, rounds, prior)
         return cls(networks, functions, speeds, rounds)

@@ -28,7 +28,7 @@ LEFT = ("case", "accuracy", *FACTORS, VS_BASELINE, OTHER_ARM, "verdict")
 """Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
 SHARES = "what each ablated knob is worth:"
-TOLD = 4
+DETAILED = 4
 """Most cases to show with how they run other kernels. The rest are counted; `ipexperf show RUN CASE` shows all."""
 
 
@@ -268,20 +268,22 @@ def _shares(summary: Summary) -> list[str]:
     return [SHARES, *(f"  {case.id}: {'; '.join(parts)}" for case, parts in lines.items())] if lines else []
 
 
-def _loud(judged: Sequence[Judged]) -> Iterator[str]:
+def _loud(cases: Sequence[Judged]) -> Iterator[str]:
     """A line for each thing that is not as it should be, with its cases. The others are only counted."""
     # Cases that never began are inconclusive too, and contended ones invalid: both have lines of their own.
-    began = [one for one in judged if not one.measurement.never_began]
+    began = [judged for judged in cases if not judged.measurement.never_began]
     for outcome, row in OUTCOMES.items():
         if not row.fine:
-            ids = [one.case.id for one in began if one.verdict.outcome == outcome and not one.verdict.contended]
+            ids = [
+                judged.case.id for judged in began if judged.verdict.outcome == outcome and not judged.verdict.contended
+            ]
             yield from listed(title(outcome).upper(), row.meaning, ids)
-    yield from listed("CONTENDED", BUSY, [one.case.id for one in began if one.verdict.contended])
-    cut = [one for one, _ in judged if one.cut]
-    yield from by_meaning("NOT MEASURED", ((one.cut, one.case.id) for one in cut if one.never_began))
-    short = (one for one in cut if not one.never_began)
-    yield from by_meaning("CUT SHORT", ((f"fewer launches than planned, {one.cut}", one.case.id) for one in short))
-    launches = [(one.case, launch) for one, _ in judged for launch in one.counted]
+    yield from listed("CONTENDED", BUSY, [judged.case.id for judged in began if judged.verdict.contended])
+    cut = [measurement for measurement, _ in cases if measurement.cut]
+    yield from by_meaning("NOT MEASURED", ((short.cut, short.case.id) for short in cut if short.never_began))
+    begun = [short for short in cut if not short.never_began]
+    yield from by_meaning("CUT SHORT", ((f"fewer launches than planned, {x.cut}", x.case.id) for x in begun))
+    launches = [(measurement.case, launch) for measurement, _ in cases for launch in measurement.counted]
     emulated = dict.fromkeys(case for case, launch in launches if launch.emulated)
     meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
     yield from listed("EMULATED", meaning, [case.id for case in emulated])
@@ -295,16 +297,16 @@ def _loud(judged: Sequence[Judged]) -> Iterator[str]:
     meaning = "their launches ran under unlike settings, so their median is of neither"
     yield from listed("SETTINGS CHANGED", meaning, [f"{name} ({change})" for name, change in settings.items()])
     meaning = "in every launch, so the step time depends on how long was measured"
-    yield from listed("SLOWER AND SLOWER", meaning, functions.slowing(judged))
-    counts = Counter(one.verdict.outcome for one in began)
+    yield from listed("SLOWER AND SLOWER", meaning, functions.slowing(cases))
+    counts = Counter(judged.verdict.outcome for judged in began)
     fine = [f"{counts[name]} {name}" for name in sorted(counts, key=place, reverse=True) if is_fine(name)]
     if fine:
-        yield f"{', '.join(fine)} of {plural(len(judged), 'case')}"
+        yield f"{', '.join(fine)} of {plural(len(cases), 'case')}"
 
 
-def _moved(judged: Sequence[Judged]) -> Iterator[str]:
+def _moved(cases: Sequence[Judged]) -> Iterator[str]:
     """A line for each other metric that became worse or better, with the cases in which it did."""
-    others = [(one.case, other) for one in judged for other in one.verdict.moved]
+    others = [(judged.case, other) for judged in cases for other in judged.verdict.moved]
     for outcome, word in (("regressed", "WORSE"), ("improved", "better")):
         for metric in METRICS:
             alike = [(case, other) for case, other in others if (other.outcome, other.metric) == (outcome, metric)]
@@ -313,28 +315,30 @@ def _moved(judged: Sequence[Judged]) -> Iterator[str]:
                 yield from labelled(f"{word} {metric} ({len(names)})", named(names))
 
 
-def _structures(judged: Sequence[Judged]) -> Iterator[str]:
+def _structures(cases: Sequence[Judged]) -> Iterator[str]:
     """Lines for cases whose kernels differ from those of their baseline, and for unstable ones."""
-    structures = [(one.case.id, one.verdict.structure) for one in judged if one.verdict.structure is not None]
-    pairs = any(AGAINST in dict(one.case.knobs) for one in judged)
-    lost = [one for one in structures if one[1].losses and not pairs]
-    changed_ones = [one for one in structures if one[1].outcome == "changed" and one not in lost]
+    structures = [
+        (judged.case.id, structure) for judged in cases if (structure := judged.verdict.structure) is not None
+    ]
+    pairs = any(AGAINST in dict(judged.case.knobs) for judged in cases)
+    lost = [(name, structure) for name, structure in structures if structure.losses and not pairs]
+    others = [entry for entry in structures if entry[1].outcome == "changed" and entry not in lost]
     unstable = [name for name, structure in structures if structure.outcome == "unstable"]
     if lost:
         yield f"OPTIMISATIONS LOST ({len(lost)}): these run what can only cost time"
         yield from _first([(name, structure.losses, structure) for name, structure in lost])
-    if changed_ones:
-        other = "the other arm does" if pairs else "their baseline did"
-        yield f"STRUCTURE CHANGED ({len(changed_ones)}): these run different kernels than {other}"
-        yield from _first([(name, structure.changes, structure) for name, structure in changed_ones])
+    if others:
+        whose = "the other arm does" if pairs else "their baseline did"
+        yield f"STRUCTURE CHANGED ({len(others)}): these run different kernels than {whose}"
+        yield from _first([(name, structure.changes, structure) for name, structure in others])
     if unstable:
         yield f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {named(unstable)}"
 
 
 def _first(cases: Sequence[tuple[str, Sequence[str], Structure]]) -> Iterator[str]:
     """A line for each of the first cases: its first change, or else the reason."""
-    for name, changes, structure in cases[:TOLD]:
+    for name, changes, structure in cases[:DETAILED]:
         more = f" (and {plural(len(changes) - 1, 'more change')})" if len(changes) > 1 else ""
         yield f"    {name}: {changes[0] if changes else structure.reason}{more}"
-    if len(cases) > TOLD:
-        yield f"    and {plural(len(cases) - TOLD, 'more case')}"
+    if len(cases) > DETAILED:
+        yield f"    and {plural(len(cases) - DETAILED, 'more case')}"

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searches import candidates
 
+from ipexperf.judge import requirements
 from ipexperf.judge.bisection import Change
-from ipexperf.judge.requirements import Mixes, Packages, broken
+from ipexperf.judge.requirements import Packages, broken
 
 GOOD: Packages = {
     "torch": ("2.7.1", ["triton==3.3.1; platform_system != 'Nowhere'", "numpy; extra == 'all'"]),
@@ -38,7 +39,7 @@ def changes(good: Packages, bad: Packages) -> tuple[Change, ...]:
 
 def needed(good: Packages, bad: Packages, python: str = "3.11") -> dict[str, set[str]]:
     """What each package must be taken with, beside itself."""
-    needs = Mixes(good, bad, python).needs(changes(good, bad))
+    needs = requirements.needs(changes(good, bad), good, bad, python)
     assert all(change in others for change, others in needs.items())
     assert [len(others) for change, others in needs.items() if change.kind == "variable"] == [1]
     return {
@@ -111,7 +112,7 @@ def test_a_mix_of_sound_ends_is_sound_exactly_if_it_keeps_all_ties(good: Package
     assert not broken(good, "3.11")
     assert not broken(bad, "3.11")
     everything = changes(good, bad)
-    needs = Mixes(good, bad, "3.11").needs(everything)
+    needs = requirements.needs(everything, good, bad, "3.11")
     for candidate in candidates(everything):
         taken = {change.name for change in candidate if change.kind == "package"}
         ends = {name: bad if name in taken else good for name in {*good, *bad}}

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ipexperf import lock as locks
 from ipexperf.errors import UsageError
-from ipexperf.judge import bisection
+from ipexperf.judge import bisection, requirements
 from ipexperf.judge.bisection import Answer, Candidate, Change, Search, SearchResult
-from ipexperf.judge.requirements import Mixes
 from ipexperf.lock import Lock
 from ipexperf.tools.bisect.answers import Measured
 from ipexperf.tools.bisect.software import End, Locked, Say, Software
@@ -61,7 +60,7 @@ def of_environments(good: End, bad: End, names: tuple[str, str]) -> Ends:
     of_good, of_bad = (
         {package.name: (package.version, package.requires) for package in end.inventory.packages} for end in (good, bad)
     )
-    needs = Mixes(of_good, of_bad, ".".join(locks.series(good.lock.python))).needs(changes)
+    needs = requirements.needs(changes, of_good, of_bad, ".".join(locks.series(good.lock.python)))
     return Ends(names, good.python, changes, lambda candidate: Locked(mixed(good.lock, bad.lock, candidate)), needs)
 
 
