@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, replace
-from io import StringIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ipexperf import live_baseline, scratch
-from ipexperf.case import of_test
 from ipexperf.environments import make
 from ipexperf.errors import LockError, UsageError
 from ipexperf.plan import matrix
@@ -22,50 +20,9 @@ from ipexperf.run import Run
 if TYPE_CHECKING:
     import pytest
 
-    from ipexperf.case import Case
     from ipexperf.compare.walk import Suite
     from ipexperf.lock import Lock
-    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
-
-GIVEN = "ipexperf-given"
-"""The name of the plugin by which `ab` gives a session its arms."""
-
-
-@dataclass
-class Given:
-    """A plugin with the options of a session that a command starts, and with both arms of `ipexperf ab`."""
-
-    options: Options
-    arms: tuple[ArmSpec, ArmSpec] | None = None
-    suite: Suite | None = None
-    """The session that arms repeat, once it was collected."""
-    tests: Sequence[str] = ()
-    """Its tests that measure functions."""
-    __name__ = GIVEN
-
-    def run(self, arguments: Sequence[str]) -> int:
-        """Run the session with these arguments of pytest. Returns its exit status."""
-        import pytest
-
-        # We are imported already, so pytest could not rewrite our assertions if we had any.
-        quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-        return int(pytest.main([*arguments, *quiet], plugins=[self]))
-
-    def only_test(self, arguments: Sequence[str]) -> tuple[Case, Suite]:
-        """Collect the session and run nothing. Returns the case of its one test, and the session for arms."""
-        with redirect_stdout(StringIO()) as said:
-            self.run(["--collect-only", "-q", *arguments])
-        if self.suite is None or len(self.tests) != 1:
-            names = ", ".join(self.tests[:3]) or "none"
-            told = "" if self.suite else f"\n{said.getvalue().strip()}"
-            reason = f"one test is measured, and {len(self.tests)} measure functions ({names})"
-            raise UsageError(f"behind -- '{' '.join(arguments)}': {reason}{told}")
-        return of_test(self.tests[0], device_of(self.options)), self.suite
-
-    def collected(self, config: pytest.Config, tests: Sequence[str]) -> None:
-        """Keep what was collected."""
-        self.suite, self.tests = suite_of(config, self.options), tests
 
 
 def start(options: Options, config: pytest.Config, say: Callable[[str], None]) -> Run:
@@ -80,14 +37,6 @@ def places(config: pytest.Config) -> list[str]:
     if config.args_source is not config.ArgsSource.ARGS:
         return []
     return ["--pyargs", *config.args] if config.option.pyargs else config.args
-
-
-def adopt(run: Run, tests: Sequence[str], config: pytest.Config, *, alone: bool) -> dict[str, Case]:
-    """Measure the functions of these tests of a session too, or `alone`. Returns their cases."""
-    calls = {test: of_test(test, device_of(run.options)) for test in tests}
-    given: Given | None = config.pluginmanager.get_plugin(GIVEN)
-    run.adopt(tuple(calls.values()), suite_of(config, run.options), given.arms if given else None, alone=alone)
-    return calls
 
 
 def device_of(options: Options) -> str:
@@ -105,8 +54,8 @@ def suite_of(config: pytest.Config, options: Options) -> Suite:
     values = {name: value for name, value in vars(config.option).items() if _plain(value)}
     del values["file_or_dir"]  # are arguments
     values |= {"rootdir": str(config.rootpath), "inifilename": str(config.inipath) if config.inipath else None}
-    place, told = config.invocation_params.dir, _told_to_workers(config)
-    return Suite(place, tuple(config.args), values, told, benchmark=options.benchmark)
+    folder, workerinput = config.invocation_params.dir, _told_to_workers(config)
+    return Suite(folder, tuple(config.args), values, workerinput, benchmark=options.benchmark)
 
 
 def has_place(session: pytest.Session) -> Callable[[str], bool]:
@@ -148,7 +97,7 @@ def _plain(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_plain, value))
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _plain(one) for key, one in value.items())
+        return all(isinstance(key, str) and _plain(member) for key, member in value.items())
     return value is None or isinstance(value, bool | int | float | str)
 
 

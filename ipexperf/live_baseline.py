@@ -88,7 +88,9 @@ class OtherArms:
 
     def unseen(self, cases: Iterable[Case]) -> tuple[str, ...]:
         """The files that changed since the baselines of these cases, and that they were not seen to read."""
-        return tuple({x: None for case in cases if case in self.wanted for x in self.wanted[case].unseen or ()})
+        return tuple(
+            dict.fromkeys(name for case in cases if case in self.wanted for name in self.wanted[case].unseen or ())
+        )
 
     def give_up(self, case: Case, reason: str) -> None:
         """Judge a case by stored numbers after all, because the software of its baseline does not run it."""
@@ -110,8 +112,8 @@ class OtherArms:
         for case, reason in self.stored.items():
             if case in judged:
                 same = case in self.wanted and reason == self.wanted[case].same
-                said = f"{OTHERWISE}: {few(judged[case])}" if same and judged[case] else reason
-                reasons[said] = reasons.get(said, 0) + 1
+                text = f"{OTHERWISE}: {few(judged[case])}" if same and judged[case] else reason
+                reasons[text] = reasons.get(text, 0) + 1
         lines += [
             f"judged by stored numbers: {units.plural(count, 'case')}: {reason}" for reason, count in reasons.items()
         ]
@@ -307,11 +309,11 @@ def _of_night(text: str, options: Options, source: str) -> Lock:
         nights = [str(version) for version in indexes.versions("torch", lock.python, url)]
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
-    found = next((version for version in reversed(nights) if indexes.night_of(version) == date), None)
-    if found is None:
+    night = next((version for version in reversed(nights) if indexes.night_of(version) == date), None)
+    if night is None:
         last = ", ".join(nights[-3:]) or "none"
         raise UsageError(f"{source}: {url} has no torch of {date} for Python {lock.python} (the last there: {last})")
-    return _with_versions([f"torch=={found}"], options, source)
+    return _with_versions([f"torch=={night}"], options, source)
 
 
 def _lock_of_run(selector: str, options: Options, source: str) -> Lock:

@@ -84,7 +84,9 @@ class Recorder:
         targets = {name: model.target for name, model in models.items() if model.target}
         again = {
             "targets": targets,
-            "load": [x for x in self._options.load if x not in targets.values() and not loading.of_package(x)],
+            "load": [
+                name for name in self._options.load if name not in targets.values() and not loading.of_package(name)
+            ],
             "variables": process.tuned_by_user(os.environ),
             **({"indices": dict(self._options.indices)} if self._options.indices else {}),
         }
@@ -124,8 +126,11 @@ class Recorder:
             if settled is not None and self._recorded:
                 names = ("line", "shift", "fails", "slower", "spoilt")
                 whole = {name: getattr(settled, name) for name in names} | {"took": took or {}}
-                moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != (tested or {}).get(x)}
-                changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
+                changed = {
+                    uid: verdict
+                    for uid, verdict in settled.verdicts.items()
+                    if uid in self._recorded and verdict != (tested or {}).get(uid)
+                }
                 policy = Policy().for_run()
                 self.history.settle(self.uid, whole, changed, policy)
             self.history.finish_run(self.uid, status)

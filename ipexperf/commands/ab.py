@@ -95,13 +95,13 @@ def run_ab(arguments: argparse.Namespace) -> int:
 def _of_tests(arguments: argparse.Namespace, options: Options) -> int:
     """Compare the functions that tests measure: a session of pytest. Returns its exit status."""
     from ipexperf.commands import progress
-    from ipexperf.invocation import Given
+    from ipexperf.pytest_session import CommandSession
 
     if arguments.json:
         raise UsageError("--json: behind -- are tests, which pytest runs and tells of: leave it out")
     words = _words(arguments, options, progress.say)
     options = dataclasses.replace(options, against="", benchmark=True)
-    return Given(options, words).run(arguments.tests)
+    return CommandSession(options, words).run(arguments.tests)
 
 
 def _words(arguments: argparse.Namespace, options: Options, say: Callable[[str], None]) -> tuple[ArmSpec, ArmSpec]:

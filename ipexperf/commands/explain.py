@@ -32,7 +32,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
     """Measure the case in pairs once more, as a test, and write its dossier whatever comes of it."""
     from ipexperf.commands.show import named
     from ipexperf.history.store import History
-    from ipexperf.invocation import Given
+    from ipexperf.pytest_session import CommandSession
 
     options = planning.resolve(arguments)
     with History.open(options.db, create=False) as history:
@@ -47,7 +47,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
         benchmark=case.is_call,
     )
     tests = [_test(case)] if case.is_call else ["--pyargs", "ipexperf.suites"]
-    return Given(options).run([*tests, "-q", "-p", "no:cacheprovider"])
+    return CommandSession(options).run([*tests, "-q", "-p", "no:cacheprovider"])
 
 
 def _test(case: Case) -> str:
@@ -81,7 +81,8 @@ def _arm(recorded: Recorded) -> str:
         return ""
     words = arms.parse(evidence.against, "the other arm")
     # Some variables that tune also name libraries to load.
-    tuning = all(TUNING.match(name) and name[:3] != "LD_" and "/" not in x for name, x in words.variables.items())
+    variables = words.variables.items()
+    tuning = all(TUNING.match(name) and name[:3] != "LD_" and "/" not in value for name, value in variables)
     folder = words.source and not words.source.startswith(GIT)
     if words.python or words.lock or folder or not tuning or "model" in words.axes:
         raise UsageError(f"a history alone may not say what runs: name the other arm, --against {evidence.against!r}")

@@ -31,7 +31,7 @@ from ipexperf.compare.walk import Suite, Walk
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.dashboard import folder as folders
 from ipexperf.dossier import drawing, page, script
-from ipexperf.dossier.page import MEASURE, Dossier, File
+from ipexperf.dossier.page import MEASURE, Dossier
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import causes, structure
 from ipexperf.judge.environment import SOURCE
@@ -92,8 +92,9 @@ def write(
         elif time.monotonic() > until:
             yield f"no dossier of {case.id}: those before it took {units.seconds(SECONDS)}"
         else:
+            maker = _Maker(question, question.against, conductor, suite if case.is_call else None, say)
             try:
-                path, lines = make(question, question.against, conductor, suite if case.is_call else None, folder, say)
+                path, lines = maker.make(folder)
             except Exception as error:  # noqa: BLE001 - the verdicts are there, and a page on one must not lose them
                 kind = "" if isinstance(error, IpexperfError) else f"{type(error).__name__}: "
                 yield f"no dossier of {case.id}: {kind}{error}"
@@ -101,115 +102,132 @@ def write(
                 yield from (f"dossier: {path}", *(f"  {row}" for line in lines for row in wrapped(line)))
 
 
-def make(
-    question: Question,
-    against: Against,
-    conductor: Conductor,
-    suite: Suite | None,
-    folder: Path,
-    say: Callable[[str], None],
-) -> tuple[Path, Sequence[str]]:
-    """Write one dossier into a folder of its own. Returns its page and its first lines."""
-    case = question.case
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{re.sub(r'[^a-zA-Z0-9.+-]+', '_', case.id)[:LONGEST_NAME]}-{case.uid[:DIGITS]}"
-    with folders.whole(target) as new:
-        say(Step(f"dossier of {case.id}: tracing both arms"))
-        played = _traced(case, against, conductor, suite, new, say)
-        for side in played.results:
-            if side.error is not None:
-                raise UsageError(side.error.reason)
-        made = _dossier(question, against, played, suite, new, say)
-        (new / "dossier.json").write_text(json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8")
-        (new / "index.html").write_text(page.html(made), encoding="utf-8")
-    return target / "index.html", made.lines
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes one dossier."""
 
+    question: Question
+    against: Against
+    conductor: Conductor
+    suite: Suite | None
+    """The session of pytest that has the test, if the case is a function."""
+    say: Callable[[str], None]
 
-def _traced(
-    case: Case,
-    against: Against,
-    conductor: Conductor,
-    suite: Suite | None,
-    place: Path,
-    say: Callable[[str], None],
-) -> Round:
-    """A round of both arms, at whose end their workers write what a step does."""
-    for side in (against.cases[case], case):
-        if lost := conductor.quarantined(side):
-            raise UsageError(lost[0].reason)
-    sides = ((against.cases[case], against.words, against.names[0]), (case, against.own, against.names[1]))
-    a, b = (
-        dataclasses.replace(arm.arm(conductor, *side), trace=place / name)
-        for name, side in zip("ab", sides, strict=True)
-    )
-    chance = random.Random()  # noqa: S311 - a start order, no secret
-    schedule = Walk(suite, conductor.spent) if suite else Together(Effort(keep=True))
-    [played] = schedule.play([[a, b]], chance, say)
-    if played.absences:
-        raise UsageError("; ".join(str(absence) for absence in played.absences if absence))
-    return played
+    def make(self, folder: Path) -> tuple[Path, Sequence[str]]:
+        """Write the dossier into a folder of its own. Returns its page and its first lines."""
+        case = self.question.case
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / f"{re.sub(r'[^a-zA-Z0-9.+-]+', '_', case.id)[:LONGEST_NAME]}-{case.uid[:DIGITS]}"
+        with folders.whole(target) as new:
+            self.say(Step(f"dossier of {case.id}: tracing both arms"))
+            played = self._traced(new)
+            for side in played.results:
+                if side.error is not None:
+                    raise UsageError(side.error.reason)
+            dossier = self._dossier(played, new)
+            (new / "dossier.json").write_text(json.dumps(dossier.to_json(), indent=1) + "\n", encoding="utf-8")
+            (new / "index.html").write_text(page.html(dossier), encoding="utf-8")
+        return target / "index.html", dossier.lines
 
+    def _traced(self, place: Path) -> Round:
+        """A round of both arms, at whose end their workers write what a step does."""
+        case, against = self.question.case, self.against
+        for traced in (against.cases[case], case):
+            if lost := self.conductor.quarantined(traced):
+                raise UsageError(lost[0].reason)
+        sides = ((against.cases[case], against.words, against.names[0]), (case, against.own, against.names[1]))
+        a, b = (
+            dataclasses.replace(arm.arm(self.conductor, *side), trace=place / name)
+            for name, side in zip("ab", sides, strict=True)
+        )
+        chance = random.Random()  # noqa: S311 - a start order, no secret
+        schedule = Walk(self.suite, self.conductor.spent) if self.suite else Together(Effort(keep=True))
+        [played] = schedule.play([[a, b]], chance, self.say)
+        if played.absences:
+            raise UsageError("; ".join(str(absence) for absence in played.absences if absence))
+        return played
 
-def _dossier(
-    question: Question,
-    against: Against,
-    played: Round,
-    suite: Suite | None,
-    new: Path,
-    say: Callable[[str], None],
-) -> Dossier:
-    a, b = played.results
-    summaries = [_summary(new / name) for name in "ab"]
-    environments = a.environment or b.environment, b.environment or a.environment
-    own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
-    differs = arm.differ(a.arm, b.arm, environments, [name for name, *_ in own])
-    old, now = a.launch.fingerprint, b.launch.fingerprint
-    ran = structure.diff(old, now) if old and now and old["version"] == now["version"] else None
-    found = causes.known(old, now)
-    text, why_not = script.of(a.arm, b.arm, suite)
-    shown = ""
-    if text:
-        (new / script.NAME).write_text(text, encoding="utf-8")
-        say(Step(f"dossier of {question.case.id}: running the script that shows it"))
-        shown, why_not = _run(new / script.NAME)
-    searches = tuple(_searches(question, a, b))
-    longest = max(root[1] for summary in summaries for root in summary["flames"]) or 1.0
-    allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
-    graphs = [len(list((new / name).glob("code-*.py"))) for name in "ab"]
-    changes = [f"code was generated for {graphs[0]} -> {graphs[1]} graphs"] if graphs[0] != graphs[1] else []
-    changes += [structure.with_share(x.text, ran.share(x)) for x in ran.changes] if ran else []
-    return Dossier(
-        case=question.case.id,
-        lines=tuple(_lines(question, against, played, differs, found, changes, own)),
-        block=question.block,
-        arms=tuple(side.arm.conditions.python or sys.executable for side in (a, b)),
-        differs=tuple(differs),
-        causes=tuple((cause.name, cause.meaning, cause.page) for cause in found),
-        changes=tuple(changes),
-        losses=tuple(ran.losses()) if ran else (),
-        counts=tuple(_counts(a, b)),
-        own=tuple(row for row in own[:SHOWN] if row[2] - row[1] > tracing.THIN * longest),
-        allocated=tuple(row for row in allocated if row[2] > row[1])[:SHOWN],
-        flames=(
-            drawing.flames(summaries[0]["flames"], longest),
-            drawing.flames(summaries[1]["flames"], longest, summaries[0]["flames"]),
-        ),
-        timelines=tuple(drawing.timeline(summary["timeline"], longest) for summary in summaries),
-        missing=tuple(
-            f"arm {name}: {text}" for name, summary in zip("ab", summaries, strict=True) for text in summary["missing"]
-        ),
-        source=tuple(_changed_files(a.arm, b.arm, environments)),
-        code=tuple(_changed_code(new)),
-        script=text,
-        script_said=shown,
-        no_script=why_not,
-        searches=searches,
-        commands={
-            MEASURE: question.reproduce,
-            **{f"Search the {one.kind}": one.command(question.axes) for one in searches},
-        },
-        files=tuple(File.of(path, new) for path in sorted(new.rglob("*")) if path.is_file()),
-    )
+    def _dossier(self, played: Round, new: Path) -> Dossier:
+        """All that both arms told in this round, and what they left in the folder."""
+        a, b = played.results
+        summaries = [_summary(new / name) for name in "ab"]
+        environments = a.environment or b.environment, b.environment or a.environment
+        own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
+        differs = arm.differ(a.arm, b.arm, environments, [name for name, *_ in own])
+        old, now = a.launch.fingerprint, b.launch.fingerprint
+        ran = structure.diff(old, now) if old and now and old["version"] == now["version"] else None
+        known = causes.known(old, now)
+        text, why_not = script.of(a.arm, b.arm, self.suite)
+        shown = ""
+        if text:
+            (new / script.NAME).write_text(text, encoding="utf-8")
+            self.say(Step(f"dossier of {self.question.case.id}: running the script that shows it"))
+            shown, why_not = _run(new / script.NAME)
+        searches = tuple(_searches(self.question, a, b))
+        longest = max(root[1] for summary in summaries for root in summary["flames"]) or 1.0
+        allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
+        graphs = [len(list((new / name).glob("code-*.py"))) for name in "ab"]
+        changes = [f"code was generated for {graphs[0]} -> {graphs[1]} graphs"] if graphs[0] != graphs[1] else []
+        changes += [structure.with_share(change.text, ran.share(change)) for change in ran.changes] if ran else []
+        return Dossier(
+            case=self.question.case.id,
+            lines=tuple(self._lines(played, differs, known, changes, own)),
+            block=self.question.block,
+            arms=tuple(side.arm.conditions.python or sys.executable for side in (a, b)),
+            differs=tuple(differs),
+            causes=tuple((cause.name, cause.meaning, cause.page) for cause in known),
+            changes=tuple(changes),
+            losses=tuple(ran.losses()) if ran else (),
+            counts=tuple(_counts(a, b)),
+            own=tuple(row for row in own[:SHOWN] if row[2] - row[1] > tracing.THIN * longest),
+            allocated=tuple(row for row in allocated if row[2] > row[1])[:SHOWN],
+            flames=(
+                drawing.flames(summaries[0]["flames"], longest),
+                drawing.flames(summaries[1]["flames"], longest, summaries[0]["flames"]),
+            ),
+            timelines=tuple(drawing.timeline(summary["timeline"], longest) for summary in summaries),
+            missing=tuple(
+                f"arm {name}: {text}"
+                for name, summary in zip("ab", summaries, strict=True)
+                for text in summary["missing"]
+            ),
+            source=tuple(_changed_files(a.arm, b.arm, environments)),
+            code=tuple(_changed_code(new)),
+            script=text,
+            script_said=shown,
+            no_script=why_not,
+            searches=searches,
+            commands={
+                MEASURE: self.question.reproduce,
+                **{f"Search the {search.kind}": search.command(self.question.axes) for search in searches},
+            },
+            files=tuple(
+                (str(path.relative_to(new)), path.stat().st_size) for path in sorted(new.rglob("*")) if path.is_file()
+            ),
+        )
+
+    def _lines(
+        self,
+        played: Round,
+        differs: Sequence[str],
+        known: Sequence[causes.Cause],
+        changes: Sequence[str],
+        own: Sequence[drawing.Row],
+    ) -> Iterator[str]:
+        """How much slower, what differs, and what that did: what a reader in a hurry needs."""
+        case, verdict = self.question.case, self.question.verdict
+        again = units.percent(math.exp(played.log_ratio(0, 1)))
+        change = ", ".join(findings(verdict)) if verdict.ratio is not None else "no ratio of times"
+        other = self.against.words.text or "itself"
+        yield f"{case.id}: {change} beside {other}: {verdict.outcome}; {again} in the round that was traced"
+        yield f"What differs: {few(differs, between='; ') or 'nothing that is recorded'}"
+        name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
+        step = played.results[0].launch.metrics.get(PRIMARY, 0.0)
+        a = "a call" if case.is_call else "a step"
+        lost = f"{units.seconds(after - before)} more {a} in {name}" if after - before > NOTABLE * step else ""
+        names = ", ".join(cause.name for cause in known)
+        what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))
+        yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:
@@ -220,30 +238,6 @@ def _summary(folder: Path) -> Mapping[str, Any]:
     summary: dict[str, Any] = json.loads(path.read_text())
     path.unlink()
     return summary
-
-
-def _lines(
-    question: Question,
-    against: Against,
-    played: Round,
-    differs: Sequence[str],
-    found: Sequence[causes.Cause],
-    changes: Sequence[str],
-    own: Sequence[drawing.Row],
-) -> Iterator[str]:
-    """How much slower, what differs, and what that did: what a reader in a hurry needs."""
-    verdict, again = question.verdict, units.percent(math.exp(played.log_ratio(0, 1)))
-    told = ", ".join(findings(verdict)) if verdict.ratio is not None else "no ratio of times"
-    other = against.words.text or "itself"
-    yield f"{question.case.id}: {told} beside {other}: {verdict.outcome}; {again} in the round that was traced"
-    yield f"What differs: {few(differs, between='; ') or 'nothing that is recorded'}"
-    name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
-    step = played.results[0].launch.metrics.get(PRIMARY, 0.0)
-    a = "a call" if question.case.is_call else "a step"
-    lost = f"{units.seconds(after - before)} more {a} in {name}" if after - before > NOTABLE * step else ""
-    names = ", ".join(cause.name for cause in found)
-    what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))
-    yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
 
 
 def _searches(question: Question, a: ArmResult, b: ArmResult) -> Iterator[Search]:

@@ -22,18 +22,6 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file of the dossier, and what it is."""
-
-    name: str
-    size: int
-
-    @classmethod
-    def of(cls, path: Path, folder: Path) -> File:
-        return cls(str(path.relative_to(folder)), path.stat().st_size)
-
-
-@dataclass(frozen=True, slots=True)
 class Dossier:
     """All that both arms tell."""
 
@@ -66,14 +54,16 @@ class Dossier:
     no_script: str
     searches: tuple[Search, ...]
     commands: Mapping[str, str]
-    files: tuple[File, ...]
+    files: tuple[tuple[str, int], ...]
+    """Each with its size in bytes."""
 
     def to_json(self) -> dict[str, Any]:
         """All but the drawings, which are made of the traces."""
         document = asdict(self)
         for name in ("flames", "timelines"):
             del document[name]
-        return {"version": VERSION, **document}
+        files = [{"name": name, "size": size} for name, size in self.files]
+        return {"version": VERSION, **document, "files": files}
 
 
 def html(made: Dossier) -> str:

@@ -120,12 +120,12 @@ def _described(side: Arm, names: Collection[str], folder: str) -> tuple[str, str
 def _names(sides: Sequence[Arm]) -> set[str]:
     """The variables that say what the arms run: those that the shell has otherwise, and those that tune libraries."""
     seen = [process.environment_of(side.conditions.python, side.conditions.variables) for side in sides]
-    names = {name for one in seen for name in {*one, *os.environ} if one.get(name) != os.environ.get(name)}
+    names = {name for arm in seen for name in {*arm, *os.environ} if arm.get(name) != os.environ.get(name)}
     names |= process.tuned_by_user(os.environ).keys()
     ours = {name for name in names if name.startswith(PREFIX)} | set(process.OFFLINE)
     # Not a secret: the script is handed to others.
     return {
-        name for name in names - ours if all(recorded(name, one.get(name, "")) == one.get(name, "") for one in seen)
+        name for name in names - ours if all(recorded(name, arm.get(name, "")) == arm.get(name, "") for arm in seen)
     }
 
 
@@ -209,8 +209,8 @@ def _built(case: Case) -> tuple[str, ...]:
         return (*_imported(target), f"model = own.{target.callable_name}()")
     build: Any = model.build
     if build.__module__.startswith("ipexperf.zoo."):  # the network alone: nothing of this package measures
-        found = f"sys.path.append({str(source.PACKAGE.parent)!r})"  # at the end: another arm's packages come first
-        return (found, f"from {build.__module__} import {build.__name__}", f"model = {build.__name__}()")
+        searched = f"sys.path.append({str(source.PACKAGE.parent)!r})"  # at the end: another arm's packages come first
+        return (searched, f"from {build.__module__} import {build.__name__}", f"model = {build.__name__}()")
     file = str(sys.modules[build.__module__].__file__)
     return (
         *_run(os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file),

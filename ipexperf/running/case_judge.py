@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ipexperf import live_baseline
-from ipexperf.baseline_source import RunBaselines
 from ipexperf.conduct import interrupts
 from ipexperf.judge import remeasure
 from ipexperf.plan import gates
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.report.summary import Judged
 from ipexperf.result import PRIMARY, Measurement, Verdict
+from ipexperf.running.baselines import RunBaselines
 
 if TYPE_CHECKING:
     from ipexperf.case import Case

@@ -134,8 +134,8 @@ class Measurer:
         from ipexperf.report.advice import advice
         from ipexperf.report.summary import Summary
 
-        judged = [x for x in self._judge.finished if x.case in group.cases and not x.case.is_call]
-        summary = Summary.of([x.measurement for x in judged], self._judge.verdicts, self._judge.recorder.rounds)
+        judged = [done for done in self._judge.finished if done.case in group.cases and not done.case.is_call]
+        summary = Summary.of([done.measurement for done in judged], self._judge.verdicts, self._judge.recorder.rounds)
         for line in advice(summary)[: len(judged) > 1]:
             self._say(line)
 

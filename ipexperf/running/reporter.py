@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf import outcomes
 from ipexperf.bench.machine.source import Replaced
+from ipexperf.conduct import process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
-from ipexperf.next_commands import NextCommands
+from ipexperf.plan.values import BASELINE
+from ipexperf.report import rerun
+from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -49,7 +55,7 @@ class Reporter:
         self._plan = plan
         self._judge = judge
         self._options = judge.options
-        self._commands = NextCommands(judge.options, plan.launches, places)
+        self._places = places
         self._pages = judge.options.report and folder / judge.options.report
 
     def check_pages(self, cache: Path) -> None:
@@ -72,20 +78,18 @@ class Reporter:
         from ipexperf.report.block import failure_block
 
         measurement, verdict = judged
-        again = self._commands.reproduce(judged.case, self._judge.arms.of(judged.case))
-        accept = self._commands.accept(judged.case, self._judge.recorder.uid)
+        accept = self._accept(judged.case)
         if pairs := verdict.pairs:
             changed: Sequence[str] = pairs.differences
             accept = accept if pairs.lock else ""
         else:
             before = self._judge.baselines.accepted(measurement)
             changed = differences(before.environment, measurement.environment) if before else []
-        return failure_block(measurement, verdict, changed, again, accept)
+        return failure_block(measurement, verdict, changed, self._reproduce(judged.case), accept)
 
     def questions(self) -> Iterator[Question]:
         """What the dossiers of this run are about."""
         from ipexperf.dossier.making import Question
-        from ipexperf.report import rerun
 
         arms = self._judge.arms
         for judged in self._judge.finished:
@@ -98,7 +102,7 @@ class Reporter:
                 against,
                 arms.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
                 self.block(judged),
-                self._commands.reproduce(judged.case, arms.of(judged.case)),
+                self._reproduce(judged.case),
                 rerun.options(case, **rerun.named(case, self._options)),
                 (
                     self._commit_of(against, case),
@@ -176,7 +180,7 @@ class Reporter:
             unseen=settled.fails and not failed,
             notes=self._judge.arms.lines(self._since_accepted()),
             missing=self._missing(),
-            commands=self._where_to_look(settled),
+            commands=list(self._where_to_look(settled)),
         )
         return [
             *summary_lines(summary),
@@ -186,18 +190,67 @@ class Reporter:
             *github.lines(summary, self._judge.recorder.uid, environment),
         ]
 
-    def _where_to_look(self, settled: RunVerdict) -> list[str]:
+    def _reproduce(self, case: Case) -> str:
+        """The command that measures a case again."""
+        against = self._judge.arms.of(case)
+        # The name of a lock does not name its source; `baseline` names both.
+        arm = None if against is None else BASELINE if against.tree else against.words.text
+        variables = process.tuned_by_user(os.environ)
+        if case.is_call:
+            own = against.own.text if against else ""
+            asked = self._options
+            return rerun.of_function(case.model, arm, own, variables, benchmark=asked.benchmark, build=asked.build)
+        named = rerun.named(case, self._options)
+        return rerun.command(case, self._plan.launches, places=self._places, against=arm, variables=variables, **named)
+
+    def _accept(self, case: Case) -> str:
+        """The command that accepts a case as a baseline, or an empty text if it is not recorded."""
+        if "record" in self._options.without:
+            return ""
+        uid, stores = self._judge.recorder.uid, "".join(self._stores())
+        run = uid[:18] if uid else "last"
+        return f'ipexperf baseline accept {run} --case {shlex.quote(case.id)}{stores} --regression-ok --reason "WHY"'
+
+    def _where_to_look(self, settled: RunVerdict) -> Iterator[str]:
         """Commands that say more, each with what it shows."""
-        commands = []
         if self._judge.recorder.uid is not None:
-            measurements = [judged.measurement for judged in self._judge.finished]
-            acceptable = self._judge.arms.named is None
-            commands = self._commands.further(self.ending.name, settled, measurements, acceptable=acceptable)
+            yield from self._commands_of_run(settled)
             if self._pages is not None and not self.ending.unwritten:
-                commands.append(f"{self._pages / 'index.html'}    the same, drawn")
+                yield f"{self._pages / 'index.html'}    the same, drawn"
         if self._plan.left_out:
-            commands.append("ipexperf cases --why    every cell that was left out, and its reason")
-        return commands
+            yield "ipexperf cases --why    every cell that was left out, and its reason"
+
+    def _commands_of_run(self, settled: RunVerdict) -> Iterator[str]:
+        """The commands that say more of the recorded run."""
+        from ipexperf.judge.policy import Policy
+
+        run, (database, baselines) = self.ending.name, self._stores()
+        yield f"ipexperf show {run}{database}    every number of this run"
+        outcome_of = {uid: verdict.outcome for uid, verdict in settled.verdicts.items()}
+        numbered = [
+            judged.measurement for judged in self._judge.finished if outcomes.has_numbers(outcome_of[judged.case.uid])
+        ]
+        if numbered:
+            yield f"ipexperf trend{database}        the same cases through time"
+        else:
+            yield "ipexperf doctor    what on this machine disturbs a measurement"
+        loud = set(outcome_of.values()) - {"no_baseline"}
+        if puzzling := [outcome for outcome in outcomes.OUTCOMES if outcome in loud and not outcomes.is_fine(outcome)]:
+            yield f"ipexperf help {puzzling[0]}    what it means, and what to do"
+        enough = Policy().minimum_launches
+        if self._judge.arms.named is None and any(
+            len(measurement.values(PRIMARY)) >= enough for measurement in numbered
+        ):
+            accept = f'ipexperf baseline accept {run}{database}{baselines} --reason "..."'
+            yield f"{accept}    judge later runs against this one"
+
+    def _stores(self) -> tuple[str, str]:
+        """The `--db` and `--baselines` options that `ipexperf` needs to find a run; empty for the default places."""
+        database, folder = self._options.db, self._options.baselines
+        return (
+            "" if database == "ipexperf.db" else f" --db {shlex.quote(database)}",
+            "" if folder == Path("baselines") else f" --baselines {shlex.quote(str(folder))}",
+        )
 
     def _since_accepted(self) -> dict[Case, list[str]]:
         """What differs in the software and source of each measured case from its baseline's."""

@@ -228,9 +228,9 @@ def _case(options: Options) -> Case:
 
 def _of_test(words: Sequence[str], options: Options) -> tuple[Case, Suite]:
     """The case of the one test that these arguments of pytest choose, and the session that measures it."""
-    from ipexperf.invocation import Given
+    from ipexperf.pytest_session import CommandSession
 
-    return Given(dataclasses.replace(options, benchmark=True)).only_test(words)
+    return CommandSession(dataclasses.replace(options, benchmark=True)).only_test(words)
 
 
 def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, arguments: argparse.Namespace) -> str:

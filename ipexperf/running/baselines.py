@@ -40,7 +40,7 @@ class RunBaselines:
         baselines = self._file(machine_key)
         accepted = {baseline.case for baseline in baselines.cases}
         judged = sum(case in accepted for case in self._cases)  # only those can raise an alarm
-        return usual_noise([x.log_times for x in baselines.cases], Policy().shared(judged))
+        return usual_noise([baseline.log_times for baseline in baselines.cases], Policy().shared(judged))
 
     def accepted(self, measurement: Measurement) -> CaseBaseline | None:
         """The accepted baseline of this case on its machine."""
@@ -98,8 +98,10 @@ class RunBaselines:
         others = [
             self._file(key).find(measurement.case) for key in list(self._files) if key != environment["machine_key"]
         ]
-        here = [x for x in others if x and host and x.environment.get("hardware", {}).get("host") == host]
-        return max(here, key=lambda x: x.accepted_at, default=None)
+        here = [
+            other for other in others if other and host and other.environment.get("hardware", {}).get("host") == host
+        ]
+        return max(here, key=lambda baseline: baseline.accepted_at, default=None)
 
     def _judged(self, measurement: Measurement, baseline: CaseBaseline | None, gate: Sequence[str]) -> Verdict:
         from ipexperf.judge import metrics, screen, stalls

@@ -1,0 +1,351 @@
+"""A session of pytest as the hooks see it: its options, its run, and its tests that measure."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from contextlib import ExitStack, chdir, redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf import pytest_private
+from ipexperf.case import AXES, Case, of_test
+from ipexperf.pytest_terminal import Terminal
+from ipexperf.steps import Notice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ipexperf.bench.calls.call import Call
+    from ipexperf.compare.walk import Suite
+    from ipexperf.history.store import Status
+    from ipexperf.plan.arms import ArmSpec
+    from ipexperf.plan.gates import GateWish
+    from ipexperf.plan.options import Options
+    from ipexperf.run import Run
+
+FIXTURE = "perf"
+PLUGIN = "ipexperf.plugin"
+"""The module of our fixture."""
+XDIST = "pytest-xdist would measure cases at the same time: run ipexperf with -n 0"
+COMMAND = "ipexperf-command"
+"""The name of the plugin by which a command gives a session its options and arms."""
+UNKNOWN = "pytest did not know that this test measures: make the fixture an argument of the test"
+ENDED: Mapping[int, Status] = {pytest.ExitCode.INTERRUPTED: "interrupted", pytest.ExitCode.INTERNAL_ERROR: "failed"}
+"""How a run ended, by the exit status of its session."""
+LATER_KEY = pytest.StashKey[bool]()
+"""Whether a test must run once more, because its case must be measured again."""
+CALLED_KEY = pytest.StashKey[bool]()
+"""Whether a test called `perf()`."""
+
+
+@dataclasses.dataclass
+class CommandSession:
+    """A session of pytest that a command starts: its options, and both arms of `ipexperf ab`. It is a plugin there."""
+
+    options: Options
+    arms: tuple[ArmSpec, ArmSpec] | None = None
+    suite: Suite | None = None
+    """The session that arms repeat, once it was collected."""
+    tests: Sequence[str] = ()
+    """Its tests that measure functions."""
+    __name__ = COMMAND
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the session with these arguments of pytest. Returns its exit status."""
+        # We are imported already, so pytest could not rewrite our assertions if we had any.
+        quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+        return int(pytest.main([*arguments, *quiet], plugins=[self]))
+
+    def only_test(self, arguments: Sequence[str]) -> tuple[Case, Suite]:
+        """Collect the session and run nothing. Returns the case of its one test, and the session for arms."""
+        from ipexperf import invocation
+        from ipexperf.errors import UsageError
+
+        with redirect_stdout(StringIO()) as output:
+            self.run(["--collect-only", "-q", *arguments])
+        if self.suite is None or len(self.tests) != 1:
+            names = ", ".join(self.tests[:3]) or "none"
+            shown = "" if self.suite else f"\n{output.getvalue().strip()}"
+            reason = f"one test is measured, and {len(self.tests)} measure functions ({names})"
+            raise UsageError(f"behind -- '{' '.join(arguments)}': {reason}{shown}")
+        return of_test(self.tests[0], invocation.device_of(self.options)), self.suite
+
+    def collected(self, config: pytest.Config, tests: Sequence[str]) -> None:
+        """Keep what was collected."""
+        from ipexperf import invocation
+
+        self.suite, self.tests = invocation.suite_of(config, self.options), tests
+
+
+class PytestSession:
+    """What the hooks keep of one session."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from ipexperf.plan import reading
+
+        self.config = config
+        self.command: CommandSession | None = config.pluginmanager.get_plugin(COMMAND)
+        self.options = (
+            self.command.options
+            if self.command
+            else reading.resolve(lambda name: config.getoption(name, None), config.getini(reading.INI))
+        )
+        self.terminal = Terminal(config, lambda: self.begun.progress if self.begun else "")
+        self.begun: Run | None = None
+        """The run, once it is planned."""
+        self.problem = ""
+        """Why nothing can be measured."""
+        self.fed: set[str] = set()
+        """The node ids of the tests whose samples pytest-benchmark has."""
+        self._record_property: Callable[[str, object], None] | None = None
+        """Records a property of the suite in the JUnit file, if there is one."""
+        self._models: set[str] | None = None
+        """The models that performance tests take. None: there is no such test."""
+        self._calls: dict[str, Case] = {}
+        """The cases of the tests that measure functions, by node id."""
+
+    @property
+    def in_xdist(self) -> bool:
+        """Whether this is a worker of pytest-xdist."""
+        return hasattr(self.config, "workerinput")
+
+    @property
+    def run(self) -> Run:
+        """The run of this session, planned on first use."""
+        if self.begun is None:
+            from ipexperf import invocation
+            from ipexperf.bench import loading
+            from ipexperf.errors import UsageError
+            from ipexperf.plan import reading
+
+            self.terminal.fit_pages()
+            say = self.terminal.say
+            if text := reading.unknown_variables():
+                say(Notice(text))
+            load = (*loading.installed(say), *self.options.load)
+            try:
+                self.begun = invocation.start(dataclasses.replace(self.options, load=load), self.config, say)
+            except UsageError as error:
+                raise pytest.UsageError(str(error)) from None
+            self._register_marks()
+        return self.begun
+
+    def _register_marks(self) -> None:
+        """Declare every value of every axis as a marker, because `--strict-markers` refuses others."""
+        from ipexperf.plan import matrix
+
+        for axis in AXES:
+            for name in matrix.names(axis):
+                self.config.addinivalue_line("markers", f"{name}: cases whose {axis} is {name} (ipexperf)")
+
+    def choose(self, definition: pytest.Item) -> Sequence[Case]:
+        """The cases of a performance test. Keeps what is wrong as the problem of the session.
+
+        Raised here it would be a collection error. Raised after collection it is one sentence and exit code 4.
+        """
+        from ipexperf.errors import UsageError
+        from ipexperf.plan import matrix
+
+        chosen: Sequence[Case] = ()
+        try:
+            plan = self.run.plan
+            self.problem = plan.why_empty or self.problem
+            if plan.cases:
+                arguments, _ = _mark(definition)
+                chosen = matrix.selected(plan.cases, arguments, definition.nodeid)
+        except (pytest.UsageError, UsageError) as error:
+            self.problem = str(error)
+        self._models = (self._models or set()).union(case.model for case in chosen)
+        return chosen
+
+    def idle_models(self) -> str:
+        """The models that were asked for by name and that no performance test takes, if there are such tests."""
+        if self._models is None or "model" not in self.options.sources:
+            return ""
+        return ", ".join(sorted({case.model for case in self.run.plan.cases} - self._models))
+
+    def case(self, item: pytest.Item) -> Case | None:
+        """The case of a test, if it has one."""
+        case = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
+        return case if isinstance(case, Case) else self._calls.get(item.nodeid)
+
+    def measures_function(self, item: pytest.Item) -> bool:
+        """Whether a test calls `perf`, or a `benchmark` that is ours, with a function."""
+        if self.case(item) or not isinstance(item, pytest.Function):
+            return False
+        if FIXTURE in item.fixturenames and not any(item.iter_markers("perf")):
+            return takes_ours(item)
+        if not self.options.benchmark:
+            return False
+        from ipexperf.bench.calls import fixtures
+
+        return "benchmark" in item.fixturenames or fixtures.whole(item)
+
+    def begin(self, session: pytest.Session) -> None:
+        """Open the run and announce its cases, if there is anything to measure."""
+        from ipexperf.errors import IpexperfError
+
+        networks = any(self.case(item) for item in session.items)
+        tests = [item.nodeid for item in session.items if self.measures_function(item)]
+        if self.config.option.collectonly:
+            if self.command:
+                self.command.collected(self.config, tests)
+            return
+        if not (networks or tests) or self.in_xdist:
+            return
+        from ipexperf import invocation
+        from ipexperf.conduct import interrupts
+
+        # Until pytest ends, because the run is closed after the loop.
+        softly = ExitStack()
+        softly.enter_context(interrupts.sigterm_as_interrupt())
+        self.config.add_cleanup(softly.close)
+        try:
+            if tests:
+                self._adopt(tests, alone=not networks)
+            self.run.open(self._expected(session.items), invocation.has_place(session))
+        except IpexperfError as error:
+            self.problem = str(error)
+            raise pytest.UsageError(self.problem) from None
+        finally:
+            self.terminal.clear()
+
+    def _adopt(self, tests: Sequence[str], *, alone: bool) -> None:
+        """Have the run measure the functions of these tests too, or `alone`."""
+        from ipexperf import invocation
+
+        self._calls = {test: of_test(test, invocation.device_of(self.options)) for test in tests}
+        suite = invocation.suite_of(self.config, self.run.options)
+        arms = self.command.arms if self.command else None
+        self.run.adopt(tuple(self._calls.values()), suite, arms, alone=alone)
+
+    def _expected(self, items: Sequence[pytest.Item]) -> Iterator[tuple[Case, GateWish]]:
+        """The cases of these tests, each with the wish of its test."""
+        for item in items:
+            if case := self.case(item):
+                yield case, _mark(item)[1]
+
+    def measure(self, request: pytest.FixtureRequest, case: Case, benchmark: Any) -> None:
+        """Measure a case, and make its verdict the outcome of its test. `benchmark` is pytest-benchmark's, if any."""
+        from ipexperf.errors import IpexperfError
+        from ipexperf.report import ecosystem, junit
+        from ipexperf.running.case_judge import Postponed
+
+        node = request.node
+        node.stash[CALLED_KEY] = True
+        if self.config.pluginmanager.hasplugin("junitxml"):
+            self._record_property = request.getfixturevalue("record_testsuite_property")
+        try:
+            judged = self.run.measure(case, _mark(node)[1])
+        except IpexperfError as error:
+            text = f"{case.id}: {error}"
+            raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
+        finally:
+            self.terminal.clear()
+        if isinstance(judged, Postponed):
+            node.stash[LATER_KEY] = True
+            pytest.skip("measured again after the other cases")  # not reported: the test runs once more
+        node.user_properties.extend(junit.properties(*judged))
+        if benchmark is not None:
+            ecosystem.feed(benchmark, *judged)
+            self.fed.add(node.nodeid)
+        wish = self.options.inconclusive if judged.verdict.untold else "pass"
+        if judged.verdict.fails or wish == "fail":
+            pytest.fail(self.run.reporter.block(judged), pytrace=False)
+        if wish == "skip":
+            pytest.skip(f"inconclusive: {judged.verdict.reason}")
+
+    def finish(self, exitstatus: int) -> int:
+        """Close the run, and say in the JUnit file what it says as a whole. Return the exit status of the session.
+
+        A run can fail as a whole although every test passed. pytest then exits with 1.
+        """
+        if self.begun is None:
+            return exitstatus
+        run, status = self.begun, exitstatus
+        try:
+            well = run.finish(ENDED.get(exitstatus, "finished"))
+        except KeyboardInterrupt:
+            # Signals wait until the run is closed, so the summary is complete.
+            status, well = pytest.ExitCode.INTERRUPTED, True
+        finally:
+            self.terminal.clear()
+        settled = run.judge.settled()
+        if exitstatus == pytest.ExitCode.OK and not well:
+            status = pytest.ExitCode.TESTS_FAILED
+        if self._record_property is not None:
+            from ipexperf.report import junit
+
+            for name, value in junit.of_run(settled.line, run.reporter.ending.trouble, fails=not well):
+                self._record_property(name, value)
+        return status
+
+    def cannot_tell(self) -> bool:
+        """Whether most cases could not be told, and the user wants that to be an exit status."""
+        return self.begun is not None and self.options.inconclusive == "exit" and self.begun.judge.settled().untold
+
+    def summary(self, exitstatus: int) -> list[str]:
+        """What is printed at the end of the run.
+
+        Nothing if an error ended it before anything was measured: pytest prints that.
+        """
+        run = self.begun
+        if run is None or self.problem or not (run.judge.finished or run.plan.left_out):
+            return []
+        lines = run.reporter.summary(os.environ)
+        failing = [judged.case.id for judged in run.judge.finished if judged.verdict.fails]
+        if failing and exitstatus == pytest.ExitCode.OK:  # pytest reports no test as failed
+            from ipexperf.report.table import swallowed_lines
+
+            lines += swallowed_lines(failing)
+        return lines
+
+
+def measurement_of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call], Any]:
+    """The measurement of a test that measures a function. It returns what the function does."""
+    from ipexperf.bench.calls.fixtures import TWICE
+
+    session = of(request.config)
+    called: list[Call] = []
+
+    def measure(call: Call) -> Any:
+        case = session.case(request.node)
+        if case is None:
+            pytest.fail(XDIST if session.in_xdist else UNKNOWN, pytrace=False)
+        if called:
+            pytest.fail(TWICE, pytrace=False)
+        called.append(call)
+        with chdir(request.config.invocation_params.dir):  # a test may have gone into another folder
+            session.measure(request, case, benchmark)  # before: what does not return there would not here
+        return call.run()  # so that the test goes on with what the function returns
+
+    return measure
+
+
+def takes_ours(test: pytest.Metafunc | pytest.Item) -> bool:
+    """Whether the test's `perf` is our fixture, or overrides and uses it. Other projects may have a `perf` too."""
+    for fixture in reversed(pytest_private.definitions(test, FIXTURE)):
+        if fixture.func.__module__ == PLUGIN:
+            return True
+        if FIXTURE not in fixture.argnames:
+            return False
+    return False
+
+
+def _mark(item: pytest.Item) -> tuple[dict[str, Any], GateWish]:
+    """The arguments of a test's mark, and how it wants its case judged."""
+    from ipexperf.plan import gates, matrix
+
+    arguments = matrix.mark_arguments(item.iter_markers("perf"), item.nodeid)
+    return arguments, gates.wish(arguments, item.nodeid)
+
+
+SESSION_KEY = pytest.StashKey[PytestSession]()
+
+
+def of(config: pytest.Config) -> PytestSession:
+    """The session of this config."""
+    return config.stash[SESSION_KEY]
