@@ -22,7 +22,9 @@ EVIDENCE = BaselineEvidence(
     **dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first"),
     step_time=0.001,
     sessions=5,
+    between_sessions_known=True,
 )
+NUMBERS = {{"ratio": Ratio(1.2, 1.1, 1.3), "p_value": 0.004}}
 
 
 def judge(measurement, baseline, policy):
@@ -33,7 +35,8 @@ def judge(measurement, baseline, policy):
     if (measurement.case.id, look) not in LOOKS:
         LOOKS.append((measurement.case.id, look))
         print("looked at", measurement.case.model)
-    return Verdict(said[min(look, len(said) - 1)], "so it is", ratio=Ratio(1.2), policy=policy.label, evidence=EVIDENCE)
+    outcome = said[min(look, len(said) - 1)]
+    return Verdict(outcome, "so it is", **NUMBERS, policy=policy.label, evidence=EVIDENCE)
 
 
 screen.judge = judge

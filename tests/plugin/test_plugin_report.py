@@ -73,16 +73,3 @@ def test_other_peoples_benchmarks_show_their_table(suite: Suite) -> None:
     assert "test_theirs" in table
     assert "test_it" not in table
     assert ": 1 tests" in text
-
-
-def test_cases_that_took_turns_are_compared(suite: Suite) -> None:
-    """The summary of a real run of two cases has the ratio of their rounds, and the twin of the plainer one."""
-    cell = ("--device", "fake", "--dtype", "fp32,bf16", "--mode", "spin", "--stack", "plain")
-    text = suite.run("tiny", cell=cell).stdout.str()
-    lines = text[text.index("= ipexperf =") :].splitlines()
-    assert any(line.startswith("tiny, inference: ") for line in lines)
-    (ratio,) = [line for line in lines if line.startswith("  bf16 over fp32: plain spin ")]
-    assert " to " in ratio
-    assert "*" not in ratio
-    above = next(place for place, line in enumerate(lines) if line.startswith("  the same again (A/A twin)")) - 1
-    assert lines[above].startswith("tiny-fake-fp32-spin-plain ")

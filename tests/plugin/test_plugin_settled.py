@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_rounds import played
 from plugin_suite import CELL
+from test_plugin_again import judged
 
 from ipexperf.history import History
 from ipexperf.judge import baseline as baselines
@@ -30,32 +31,7 @@ if TYPE_CHECKING:
 ID = "{}-fake-fp32-spin-plain"
 SIX = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
 """With two models these are six cases: enough for a platform."""
-JUDGED = """
-from ipexperf.judge import screen
-from ipexperf.result import BaselineEvidence, Verdict
-
-EVIDENCE = BaselineEvidence(
-    **dict.fromkeys(("run", "commit", "started_at", "accepted_at", "accepted_by", "reason"), "first"),
-    step_time=0.001,
-    sessions=5,
-    between_sessions_known=True,
-)
-
-
-def judge(measurement, baseline, policy):
-    numbers = {{"ratio": 1.2, "lo": 1.1, "hi": 1.3, "p_value": 0.004}}
-    return Verdict("{outcome}", "it looks slower", **numbers, policy=policy.label, evidence=EVIDENCE)
-
-
-screen.judge = judge
-"""
 ENVIRONMENT: dict[str, Any] = {"machine_key": "fake-1c", "hardware": {}, "software": {}, "variables": {}}
-
-
-def judged(suite: Suite, outcome: str) -> None:
-    """Lets the judge say the same of every case: what is looked at is what becomes of it."""
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(JUDGED.format(outcome=outcome))
 
 
 def settled(suite: Suite) -> dict[str, Any]:
@@ -118,7 +94,7 @@ def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run) -> None:
 
 def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Suite) -> None:
     """No case is beyond its share, all are together: one headline says so, and it is kept for every case."""
-    judged(suite, "inconclusive")
+    judged(suite, tiny=["inconclusive"], other=["inconclusive"])
     result = suite.run("tiny,other", "--junitxml=junit.xml", cell=SIX)
     result.assert_outcomes(passed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -140,7 +116,7 @@ def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Su
 
 def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> None:
     """Its first verdict stays beside the settled one; that the run fails needs no line of its own then."""
-    judged(suite, "regressed")
+    judged(suite, tiny=["regressed"], other=["regressed"])
     result = suite.run("tiny,other", cell=SIX)
     result.assert_outcomes(failed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -156,7 +132,7 @@ def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> Non
 
 def test_what_only_the_whole_matrix_shows_is_told_and_fails_nothing(suite: Suite) -> None:
     """Two cases are no platform: a line names them, their verdicts stay, and pytest ends with 0."""
-    judged(suite, "inconclusive")
+    judged(suite, tiny=["inconclusive"], other=["inconclusive"])
     result = suite.run("tiny,other")
     result.assert_outcomes(passed=2)
     assert result.ret == 0

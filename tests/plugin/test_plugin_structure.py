@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,14 +24,18 @@ def structures(suite: Suite) -> list[str]:
     return [json.loads(told)["structure"]["outcome"] for (told,) in suite.verdicts("reason", "v.rowid")]
 
 
-def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: LookedAt) -> None:
-    """Accepted, the same, changed: the summary, the block, JUnit and `show` say what, and only `fail` fails."""
-    looked.run(FUSED, *TWICE).assert_outcomes(passed=1)
+def accepted(looked: LookedAt, ran: dict[str, int]) -> dict[str, Any]:
+    """Runs this twice and accepts it. Returns what its baseline says."""
+    looked.run(ran, *TWICE).assert_outcomes(passed=1)
     looked.told("baseline", "accept", "last", "--reason", "first light")
     (path,) = (looked.suite.path / "baselines").glob("*.json")
     (entry,) = json.loads(path.read_text())["cases"]
-    assert entry["fingerprint"].startswith("1:")
+    return dict(entry)
 
+
+def test_a_change_is_a_line_and_a_lost_optimisation_fails_unless_the_user_wants_it_otherwise(looked: LookedAt) -> None:
+    """It needs no clock: the summary, the block, JUnit and `show` say what changed, and what was lost."""
+    assert accepted(looked, FUSED)["fingerprint"].startswith("1:")
     same = looked.run(FUSED, *TWICE)
     same.assert_outcomes(passed=1)
     assert "STRUCTURE" not in same.stdout.str()
@@ -40,20 +44,10 @@ def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: L
     warned.assert_outcomes(passed=1)
     assert "STRUCTURE CHANGED (1): these run different kernels than their baseline did" in warned.stdout.str()
     assert looked.suite.properties()["structure"] == "changed"
-
     failed = looked.run(MORE, *TWICE, "--perf-structure", "fail")
     failed.assert_outcomes(failed=1)
-    assert failed.ret == 1
-    told = failed.stdout.str()
-    assert "WHAT RAN CHANGED" in told
-    assert "what ran    changed (--perf-structure fail)" in told
-
-
-def test_a_lost_optimisation_fails_unless_it_is_only_to_be_warned_of(looked: LookedAt) -> None:
-    """It needs no clock: the summary, the block, JUnit and `show` say what was lost."""
-    looked.run(FUSED, *TWICE).assert_outcomes(passed=1)
-    looked.told("baseline", "accept", "last", "--reason", "first light")
-    looked.run(FUSED, *TWICE).assert_outcomes(passed=1)
+    assert "WHAT RAN CHANGED" in failed.stdout.str()
+    assert "what ran    changed (--perf-structure fail)" in failed.stdout.str()
 
     warned = looked.run(ALONE, *TWICE, "--perf-structure", "warn")
     warned.assert_outcomes(passed=1)
@@ -62,29 +56,24 @@ def test_a_lost_optimisation_fails_unless_it_is_only_to_be_warned_of(looked: Loo
     assert f"{ID}: a fusion lost: {TOLD}" in text
     junit = (looked.suite.path / "junit.xml").read_text()
     assert 'name="structure_loss" value="a fusion lost: relu no longer fused' in junit
-
     failed = looked.run(ALONE, *TWICE)
     failed.assert_outcomes(failed=1)
     assert failed.ret == 1
-    told = failed.stdout.str()
-    assert "AN OPTIMISATION WAS LOST" in told
-    assert f"lost        a fusion lost: {TOLD}" in told
-    assert structures(looked.suite) == ["unknown", "same", "changed", "changed"]
+    assert "AN OPTIMISATION WAS LOST" in failed.stdout.str()
+    assert f"lost        a fusion lost: {TOLD}" in failed.stdout.str()
+    assert structures(looked.suite) == ["unknown", "same", *["changed"] * 4]
 
     shown = looked.told("show", "last", ID)
     assert "structure: changed" in shown
     assert TOLD in shown
-    assert TOLD in looked.told("show", "last", ID, "--against", "last~3")
-    assert "structure: same" in looked.told("show", "last~2", ID)
+    assert TOLD in looked.told("show", "last", ID, "--against", "last~5")
+    assert "structure: same" in looked.told("show", "last~4", ID)
     assert f"{ID} ran " in looked.told("show", "last")
 
 
 def test_a_structure_that_is_random_never_fails(looked: LookedAt) -> None:
     """It is said to be unstable, is accepted without a digest, and gates nothing."""
-    looked.run({"random": 1}, *TWICE, "--perf-structure", "fail").assert_outcomes(passed=1)
-    looked.told("baseline", "accept", "last", "--reason", "first light")
-    (path,) = (looked.suite.path / "baselines").glob("*.json")
-    assert "fingerprint" not in json.loads(path.read_text())["cases"][0]
+    assert "fingerprint" not in accepted(looked, {"random": 1})
     again = looked.run({"random": 1}, *TWICE, "--perf-structure", "fail")
     again.assert_outcomes(passed=1)
     assert f"STRUCTURE UNSTABLE (1): the kernels differ from step to step: {ID}" in again.stdout.str()
