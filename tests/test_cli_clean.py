@@ -6,8 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from ipexperf import cli
+from cli_answers import refused, run
 
 
 @pytest.fixture
@@ -25,8 +24,7 @@ def left(cache: Path) -> list[str]:
 
 
 def test_without_yes_it_only_says_what_there_is(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["clean", "--cache", str(cache)]) == 0
-    out = capsys.readouterr().out
+    out = run(capsys, "clean", "--cache", str(cache))
     assert "weights" in out
     assert "trained networks" in out
     assert "stays: results" in out
@@ -38,8 +36,7 @@ def test_without_yes_it_only_says_what_there_is(cache: Path, capsys: pytest.Capt
 def test_what_can_be_made_again_goes(
     cache: Path, words: list[str], rest: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["clean", *words, "--yes", "--cache", str(cache)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("removed ")
+    assert run(capsys, "clean", *words, "--yes", "--cache", str(cache)).splitlines()[-1].startswith("removed ")
     assert left(cache) == rest
 
 
@@ -55,12 +52,12 @@ def test_a_cache_that_came_with_a_commit_is_refused(
         named.symlink_to("weights")
     for words in (("init", "--quiet"), ("add", "-f", tracked)):
         subprocess.run(["git", "-C", str(cache), *words], check=True)
-    assert cli.main(["clean", "--cache", str(named)]) == cli.USAGE_ERROR
-    assert f"git tracks {tracked}, and what is in a cache is used without a review" in capsys.readouterr().err
-    assert cli.main(["clean", "--cache", str(cache / "bisect")]) == 0
+    reason = f"git tracks {tracked}, and what is in a cache is used without a review"
+    assert reason in refused(capsys, "clean", "--cache", str(named))
+    run(capsys, "clean", "--cache", str(cache / "bisect"))
 
 
 def test_what_is_kept_cannot_be_named(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["clean", "bisect", "--yes", "--cache", str(cache)]) == cli.USAGE_ERROR
-    assert "'bisect' is nothing to clean: choose from weights, " in capsys.readouterr().err
+    reason = "'bisect' is nothing to clean: choose from weights, "
+    assert reason in refused(capsys, "clean", "bisect", "--yes", "--cache", str(cache))
     assert left(cache) == ["bisect", "peaks", "weights"]

@@ -83,12 +83,9 @@ def test_a_missing_fingerprint_is_printed_as_unknown(capsys):
 
 
 def test_a_run_is_compared_with_its_baseline(capsys):
-    assert (
-        main(["baseline", "accept", "last~3", "--case", "vgg16-cpu-bf16-infer-ipex", "--reason", "x", "--by", "ada"])
-        == 0
-    )
-    capsys.readouterr()
-    out = run(capsys, "show", "last~3", "vgg16-cpu-bf16-infer-ipex")
+    case = "vgg16-cpu-bf16-infer-ipex"
+    run(capsys, "baseline", "accept", "last~3", "--case", case, "--reason", "x", "--by", "ada")
+    out = run(capsys, "show", "last~3", case)
     assert "before  baseline, accepted" in out
     assert "by ada" in out
     assert "structure: same" in out
@@ -128,8 +125,7 @@ def test_a_case_of_a_pair_is_compared_with_the_other_arm(capsys):
 
 def test_a_baseline_without_a_session_in_this_history_is_reported(capsys, tmp_path):
     """The file is in git, and the history is not."""
-    assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0
-    capsys.readouterr()
+    run(capsys, "baseline", "accept", "last~3", "--case", ID, "--reason", "x")
     with History.open("other.db") as history:
         uid = history.start_run(ENVIRONMENT, {})
         history.record(uid, measured(captured(1, 0.001)), Verdict("no_baseline", "nothing was accepted"))

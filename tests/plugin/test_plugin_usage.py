@@ -102,12 +102,12 @@ def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(
     suite: Suite, arguments: tuple[str, ...], told: str
 ) -> None:
-    """At once, and not after an hour. There is no summary of a run that did not begin."""
+    """At once, not after an hour. No text has the password, and there is no summary of a run that did not begin."""
     result = suite.run("hang", *arguments)
     refused(result, told)
     assert "cret" not in result.stdout.str() + result.stderr.str()
-    assert not (suite.path / "pids").exists()
     assert "= ipexperf =" not in result.stdout.str()
+    assert not (suite.path / "pids").exists()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
