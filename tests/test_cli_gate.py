@@ -14,11 +14,9 @@ from history_records import CRASHED, ENVIRONMENT, make_case, make_launch, make_m
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Check, Structure, Verdict
+from ipexperf.result import Structure, Verdict
 
-GOOD = make_launch(0, 0.0125)
-BUSY = replace(GOOD, contended="the hypervisor took 14%")
-UNPROVEN = replace(BUSY, proof=(Check("dtype", ok=False, found="fp32", expected="bf16"),))
+BUSY = Verdict("invalid", "machine contended", contended=True)
 
 
 def case(number):
@@ -30,11 +28,11 @@ def gate(tmp_path, monkeypatch, capsys):
     """Record a run with these verdicts, and run `gate`. Return its exit status and its output."""
     monkeypatch.chdir(tmp_path)
 
-    def ask(*verdicts, arguments=(), fails=False, launch=GOOD, moved=()):
+    def ask(*verdicts, arguments=(), fails=False, moved=()):
         with History.open("ipexperf.db") as history:
             uid = history.start_run(ENVIRONMENT, {})
             for number, verdict in enumerate(verdicts):
-                launches = (CRASHED if verdict.outcome == "failed" else launch,)
+                launches = (CRASHED if verdict.outcome == "failed" else make_launch(0, 0.0125),)
                 history.record(uid, make_measurement(case(number), launches=launches), verdict)
             shifted = Verdict("platform_shift", "it moved", policy=Policy().for_run().label)
             settled = {case(number).uid: shifted for number in moved}
@@ -96,9 +94,9 @@ def test_a_case_that_moved_with_the_platform_has_the_outcome_of_its_test(gate, o
 
 
 def test_a_contended_case_is_unknown_and_an_unproven_one_is_bad(gate):
-    """As in the run itself: a contended case fails its test only if it is unproven as well."""
-    assert gate(*verdicts("invalid"), launch=BUSY)[0] == 125
-    assert gate(*verdicts("invalid"), launch=UNPROVEN)[0] == 1
+    """As in the run itself: a case that is invalid for another reason too is not called contended."""
+    assert gate(BUSY)[0] == 125
+    assert gate(*verdicts("invalid"))[0] == 1
 
 
 def test_a_changed_structure_is_bad_if_it_failed_its_test(gate):
@@ -113,20 +111,20 @@ def test_a_lost_optimisation_is_bad_on_a_busy_machine_and_for_a_bisection_too(ga
     loss = "weaker instructions: convolution: jit:avx512_core -> jit:avx2 in 17 of 17 calls"
     for fails, status, bisect in ((True, 1, 1), (False, 125, 125)):
         structure = Structure("changed", "the digest is not the baseline's", losses=(loss,), fails=fails)
-        busy = Verdict("invalid", "machine contended", contended=True, structure=structure)
-        exit_status, output = gate(busy, launch=BUSY)
+        busy = replace(BUSY, structure=structure)
+        exit_status, output = gate(busy)
         assert exit_status == status
         assert (f"{case(0).id} (batch 16): lost: {loss}" in output) == fails
-        assert gate(busy, launch=BUSY, arguments=["--bisect"])[0] == bisect
+        assert gate(busy, arguments=["--bisect"])[0] == bisect
 
 
 def test_a_run_in_which_too_few_cases_count_is_unknown(gate):
     """More than half could not be told. With `--case`, the case has its own result."""
-    most = verdicts("ok", "invalid", "inconclusive")
-    assert gate(*most[:2], launch=BUSY)[0] == 0
-    assert gate(*most, launch=BUSY)[0] == 125
-    assert gate(*most, *verdicts("regressed"), launch=BUSY)[0] == 1
-    assert gate(*most, launch=BUSY, arguments=["--case", case(0).id])[0] == 0
+    most = [*verdicts("ok"), BUSY, *verdicts("inconclusive")]
+    assert gate(*most[:2])[0] == 0
+    assert gate(*most)[0] == 125
+    assert gate(*most, *verdicts("regressed"))[0] == 1
+    assert gate(*most, arguments=["--case", case(0).id])[0] == 0
 
 
 def test_a_gate_with_a_named_case_ignores_the_others(gate):

@@ -93,7 +93,7 @@ def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:
 
 def _for_bisect(cases: Sequence[Recorded]) -> int:
     """A commit is bad if a case regressed or lost an optimisation, and good if every case is fine."""
-    if any(_regressed(recorded) or _lost(recorded) for recorded in cases):
+    if any(recorded.tested == "regressed" or _lost(recorded) for recorded in cases):
         return BAD
     return FINE if cases and all(map(_fine, cases)) else CANNOT_TELL
 
@@ -108,11 +108,6 @@ def untold(recorded: Recorded) -> bool:
     return recorded.outcome in (NEVER_BEGAN, "inconclusive", "invalid")
 
 
-def _regressed(recorded: Recorded) -> bool:
-    """Whether the case's own test regressed. If many did, the run as a whole says that the platform moved."""
-    return recorded.tested == "regressed"
-
-
 def _lost(recorded: Recorded) -> tuple[str, ...]:
     """The optimisations whose loss failed the case's test. They need no clock, so a busy machine changes nothing."""
     structure = recorded.verdict.structure if recorded.verdict else None
@@ -120,18 +115,10 @@ def _lost(recorded: Recorded) -> tuple[str, ...]:
 
 
 def test_failed(recorded: Recorded) -> bool:
-    """Whether the case's own test failed. A merely contended case did not."""
+    """Whether the case's own test failed, even if the run as a whole says that the platform moved."""
     if recorded.verdict is None:
         return recorded.outcome == "failed"
-    if _regressed(recorded) or _lost(recorded):
-        return True
-    return recorded.verdict.fails and not (recorded.outcome == "invalid" and _only_contended(recorded))
-
-
-def _only_contended(recorded: Recorded) -> bool:
-    documents = [launch.document for launch in recorded.counted]
-    checks = [check for document in documents for kind in ("proof", "accuracy") for check in document.get(kind, ())]
-    return any(document.get("contended") for document in documents) and all(check["ok"] for check in checks)
+    return recorded.tested == "regressed" or recorded.verdict.fails
 
 
 COMMANDS = (add_gate,)

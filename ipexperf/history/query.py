@@ -331,6 +331,7 @@ def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
         evidence=evidence_of(row.reason["baseline"]),
         structure=_structure(row.reason.get("structure")),
         others=tuple(sorted(others, key=lambda other: list(METRICS).index(other.metric))),
+        contended=bool(row.reason.get("contended")),
         host_changed=bool(row.reason.get("host_changed")),
         speed=SpeedVerdict(**speed) if speed else None,
         level=Level(**level) if level else None,

@@ -179,8 +179,7 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
     values = finite({"ratio": bounds.pop("ratio"), "p_value": verdict.p_value, "mde": verdict.mde})
     reason: dict[str, Any] = {"text": verdict.reason, **bounds, "baseline": evidence_document(verdict.evidence)}
     reason["structure"] = asdict(verdict.structure) if verdict.structure else None
-    if verdict.host_changed:
-        reason["host_changed"] = True
+    reason |= {name: True for name in ("contended", "host_changed") if getattr(verdict, name)}
     if verdict.speed is not None:
         reason["speed"] = asdict(verdict.speed)
     if verdict.level is not None:
