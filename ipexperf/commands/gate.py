@@ -11,7 +11,7 @@ from typing import Any
 
 from ipexperf.commands import console
 from ipexperf.history.records import Recorded, RunDetail
-from ipexperf.outcomes import NEVER_BEGAN, is_fine
+from ipexperf.outcomes import is_fine
 
 FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
 """`git bisect run` skips a commit on 125 and takes 1 to 124 for a bad one, so 2 must not be used there."""
@@ -74,9 +74,8 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
     word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
     console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {text}")
     for recorded in cases:
-        lost = _lost(recorded)
         name = recorded.case.label
-        for loss in lost:
+        for loss in recorded.lost:
             console.say(f"  {name}: lost: {loss}")
         if not is_fine(recorded.outcome):
             reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
@@ -86,14 +85,15 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
 
 def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:
     """Bad if any case is known to be wrong. Unknown if no case was judged, or more than half could not be told."""
-    if settled.get("fails") or any(test_failed(recorded) for recorded in cases):
+    if settled.get("fails") or any(recorded.test_failed for recorded in cases):
         return BAD
-    return FINE if any(map(_fine, cases)) and 2 * sum(map(untold, cases)) <= len(cases) else CANNOT_TELL
+    enough = 2 * sum(recorded.untold for recorded in cases) <= len(cases)
+    return FINE if enough and any(map(_fine, cases)) else CANNOT_TELL
 
 
 def _for_bisect(cases: Sequence[Recorded]) -> int:
     """A commit is bad if a case regressed or lost an optimisation, and good if every case is fine."""
-    if any(recorded.tested == "regressed" or _lost(recorded) for recorded in cases):
+    if any(recorded.tested == "regressed" or recorded.lost for recorded in cases):
         return BAD
     return FINE if cases and all(map(_fine, cases)) else CANNOT_TELL
 
@@ -101,24 +101,6 @@ def _for_bisect(cases: Sequence[Recorded]) -> int:
 def _fine(recorded: Recorded) -> bool:
     """Whether the case's own test found nothing slower, regardless of the run as a whole."""
     return is_fine(recorded.tested or recorded.outcome)
-
-
-def untold(recorded: Recorded) -> bool:
-    """Whether a case that did not fail could not be told: it never began, is in doubt, or the machine was busy."""
-    return recorded.outcome in (NEVER_BEGAN, "inconclusive", "invalid")
-
-
-def _lost(recorded: Recorded) -> tuple[str, ...]:
-    """The optimisations whose loss failed the case's test. They need no clock, so a busy machine changes nothing."""
-    structure = recorded.verdict.structure if recorded.verdict else None
-    return structure.losses if structure is not None and structure.fails else ()
-
-
-def test_failed(recorded: Recorded) -> bool:
-    """Whether the case's own test failed, even if the run as a whole says that the platform moved."""
-    if recorded.verdict is None:
-        return recorded.outcome == "failed"
-    return recorded.tested == "regressed" or recorded.verdict.fails
 
 
 COMMANDS = (add_gate,)

@@ -12,7 +12,7 @@ from ipexperf.history.values import evidence_document
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.structure import Fingerprint
-from ipexperf.outcomes import has_numbers
+from ipexperf.outcomes import NEVER_BEGAN, has_numbers
 from ipexperf.ratio import flat
 from ipexperf.result import RoundRecord, Structure, Verdict, accuracies
 
@@ -161,6 +161,24 @@ class Recorded:
         if not all(0 < value < math.inf for value in values):
             return f"has a {metric} of 0 or less"
         return ""
+
+    @property
+    def test_failed(self) -> bool:
+        """Whether the case's own test failed, even if the run as a whole says that the platform moved."""
+        if self.verdict is None:
+            return self.outcome == "failed"
+        return self.tested == "regressed" or self.verdict.fails
+
+    @property
+    def untold(self) -> bool:
+        """Whether a case that did not fail could not be told: it never began, is in doubt, or the machine was busy."""
+        return self.outcome in (NEVER_BEGAN, "inconclusive", "invalid")
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The optimisations whose loss failed the case's test. They need no clock: a busy machine changes nothing."""
+        compared = self.verdict.structure if self.verdict else None
+        return compared.losses if compared is not None and compared.fails else ()
 
 
 @dataclass(frozen=True, slots=True)

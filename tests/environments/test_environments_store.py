@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import configparser
 import dataclasses
 import os
@@ -14,9 +13,9 @@ import pytest
 from made_wheels import a_checkout, a_full_disk, an_environment, installed_files, package_in, packages_folder
 from small_wheels import a_wheel, unpack
 
+from ipexperf import acceptance
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.commands import baseline
 from ipexperf.environments import make
 from ipexperf.environments.store import Store
 from ipexperf.errors import LockError
@@ -183,6 +182,6 @@ def test_a_package_on_the_path_of_the_run_is_kept(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PYTHONPATH", "lib")
     lock = locks.make(make.take_inventory(), software={}, variables={})
     lag = next(package for package in lock.packages if package.name == "lag")
-    arguments = argparse.Namespace(keep="all", cache=tmp_path / "cache")
-    baseline._store(dataclasses.replace(lock, packages=(lag,)), sys.executable, arguments)
-    assert make.store_of(arguments.cache).find(lag)
+    terms = acceptance.Terms(tmp_path / "baselines", tmp_path / "cache", "it is right", keep="all")
+    acceptance.store_packages(dataclasses.replace(lock, packages=(lag,)), sys.executable, terms, nothing)
+    assert make.store_of(terms.cache).find(lag)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 ID = "{}-fake-fp32-spin-plain"
 
+SERVER = (
+    "a run cannot write to the history postgresql://***@127.0.0.1:1/perf: write to a file of this host, and copy it to "
+    "the server with `ipexperf db push URL`"
+)
+
 
 def refused(result: pytest.RunResult, told: str) -> None:
     """Exit code 4, one sentence, no traceback, and nothing was measured."""
@@ -86,8 +91,7 @@ def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
         (("--perf-db", "nowhere/results.db"), "the folder of the history nowhere/results.db does not exist"),
         (
             ("--perf-db", "postgresql://me:secret@127.0.0.1:1/perf"),
-            "a run cannot write to the history postgresql://***@127.0.0.1:1/perf: write to a file of this host, and "
-            "copy it to the server with `ipexperf db push URL`",
+            SERVER,
         ),
         (("--perf-db", "x" * 300), "cannot be opened: File name too long"),
         (("--perf-db", "postgresql://me:s@cret@127.0.0.1:1/perf"), "more than one '@'"),

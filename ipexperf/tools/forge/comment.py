@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ipexperf import outcomes, units
-from ipexperf.commands import gate
 from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.outcomes import Outcome
@@ -71,13 +70,13 @@ def marker(name: str) -> str:
 def of(detail: RunDetail) -> Contents:
     """What to say of a run."""
     cases = sorted(detail.cases, key=lambda one: (outcomes.place(one.outcome), one.case.name))
-    bad = [one for one in cases if gate.test_failed(one)]
+    bad = [one for one in cases if one.test_failed]
     good = [one for one in cases if one.outcome == "improved" and one not in bad]
     rest = [one for one in cases if one not in bad and one not in good]
     beside = next((f", beside {one.verdict.pairs.against}" for one in cases if one.verdict and one.verdict.pairs), "")
     whole, fails = str(detail.run.settled.get("line") or ""), bool(detail.run.settled.get("fails"))
     worse, faster, folded = (tuple(map(_line, some)) for some in (bad, good, rest))
-    untold = sum(map(gate.untold, rest))
+    untold = sum(one.untold for one in rest)
     return Contents(worse, faster, folded, whole, fails, detail.run.machine_key + beside, untold)
 
 

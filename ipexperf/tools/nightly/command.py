@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ipexperf.commands import console, gate, planning
+from ipexperf.commands import console, planning
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.history import addresses
 from ipexperf.history.records import Recorded, RunRecord
@@ -90,7 +90,7 @@ class Processes:
             return Night(date, red=f"pytest ended with exit status {status} and recorded no run")
         with History.open(self._db, create=False) as history:
             cases = history.show(new[0].uid).cases
-        failed = [one for one in cases if gate.test_failed(one)]
+        failed = [one for one in cases if one.test_failed]
         told = _dossiers(dossiers)
         findings = tuple(_finding(one, told.get(one.case.id), self._folder) for one in failed)
         whole = new[0].settled
