@@ -348,4 +348,4 @@ def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureG
     if measurement.failure or not measurement.counted:
         return verdict
     first = measurement.counted[0]
-    return structure.told(verdict, structure.between(first.against, first.fingerprint, gate=gate))
+    return structure.with_structure(verdict, structure.between(first.against, first.fingerprint, gate=gate))

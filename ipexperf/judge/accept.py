@@ -150,8 +150,7 @@ def accept(
                 expires=expires,
                 environment=late.environment if late else rounded(candidate.environment),
                 fingerprint=(None if late else candidate.fingerprint) or (old.fingerprint if old and joined else None),
-                answers=(old.answers if old and joined and "parts" in (old.answers or ()) else None)
-                or candidate.answers,
+                answers=(old.answers if old and joined else None) or candidate.answers,
             )
         )
         accepted.append(candidate)

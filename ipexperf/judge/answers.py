@@ -41,7 +41,7 @@ class Difference:
 
 def read(document: Mapping[str, Any]) -> Answers:
     """A sketch of a file. Raise KeyError, TypeError or ValueError if it is damaged."""
-    for part in document.get("parts", ()):
+    for part in document["parts"]:
         if not (part["at"] and part.get("bound", 0.0) < math.inf and len(_bytes(part)) % struct.calcsize("d") == 0):
             raise ValueError("a sketch of answers is damaged")
     return dict(document)
@@ -50,7 +50,7 @@ def read(document: Mapping[str, Any]) -> Answers:
 def common(sketches: Iterable[Answers | None]) -> Answers | None:
     """The answers of processes that ran the same. What these do not share cannot be compared with others."""
     known = [sketch for sketch in sketches if sketch]
-    if len(known) < AGREEING or not all("parts" in sketch for sketch in known):
+    if len(known) < AGREEING:
         return next(iter(known), None)
     others = [{part["at"]: part for part in sketch["parts"]} for sketch in known[1:]]
     parts = [
@@ -64,7 +64,7 @@ def common(sketches: Iterable[Answers | None]) -> Answers | None:
 
 def uncompared(*sides: Answers | None) -> str:
     """Which part cannot be compared and why, or an empty text."""
-    unknown = (part for side in sides if side for part in side.get("parts", ()) if part.get("unknown"))
+    unknown = (part for side in sides if side for part in side["parts"] if part.get("unknown"))
     return next((f"{'it' if part['at'] == ROOT else part['at']} {part['unknown']}" for part in unknown), "")
 
 
@@ -73,16 +73,15 @@ def difference(before: Answers | None, now: Answers | None, whose: str = "the ba
     if not before or not now:
         return Difference()
     unlike = f"its answers are not compared with {whose}: "
-    if "parts" not in before or "parts" not in now:
-        return Difference(f"{unlike}another version of ipexperf recorded them", compared=False)
     if before["weights"] != now["weights"]:
         return Difference(f"{unlike}its weights were trained another time", compared=False)
     others = {part["at"]: part for part in now["parts"]}
     changes = [_change(part, others[part["at"]], whose) for part in before["parts"] if part["at"] in others]
     failing = [change for change in changes if change.fails]
-    texts = [change.text for change in failing or changes if change.text]
-    if not texts:
+    shown = failing or [change for change in changes if change.text]
+    if not shown:
         return Difference()
+    texts = [change.text for change in shown]
     if failing and max(side.get("processes", AGREEING) for side in (before, now)) < AGREEING:
         return Difference(f"{unlike}they differ, and may in each process: more than one tells", compared=False)
     allowed = "" if failing else ", as its dtype allows"
@@ -162,14 +161,14 @@ def _bytes(part: Part) -> bytes:
     return base64.b64decode(part.get("sums") or part.get("values") or "")
 
 
-def named(verdict: Verdict, difference: Difference) -> Verdict:
+def named(verdict: Verdict, change: Difference) -> Verdict:
     """The verdict that names other answers. If they fail, it is `invalid` unless it fails already.
 
     The verdict on speed stays beside it, so that a change that is wished can be accepted.
     """
-    if not difference.text or not has_numbers(verdict.outcome):
+    if not change.text or not has_numbers(verdict.outcome):
         return verdict
-    if not difference.fails or row(verdict.outcome).fails:
-        return replace(verdict, reason=f"{verdict.reason}; {difference.text}")
+    if not change.fails or row(verdict.outcome).fails:
+        return replace(verdict, reason=f"{verdict.reason}; {change.text}")
     speed = verdict.speed or SpeedVerdict(verdict.outcome, verdict.reason)
-    return replace(verdict, outcome="invalid", reason=f"{difference.text}; {verdict.reason}", speed=speed)
+    return replace(verdict, outcome="invalid", reason=f"{change.text}; {verdict.reason}", speed=speed)

@@ -33,7 +33,10 @@ MEANING = {
     "aten::dequantize": "a dequantisation",
 }
 """What the appearance of an operator means."""
-GONE = {"torch_ipex::convolution_forward": "no packed convolution is left", "aten::batch_norm": "BatchNorm is folded"}
+VANISHED = {
+    "torch_ipex::convolution_forward": "no packed convolution is left",
+    "aten::batch_norm": "BatchNorm is folded",
+}
 """What the disappearance of an operator means."""
 PLUMBING = frozenset(
     f"aten::{name}"
@@ -80,7 +83,7 @@ class StructureChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class FacetChange:
     """The change of one facet: how many calls lost each value, how many got each, and the number of calls."""
 
     removed: Counter[str]
@@ -88,7 +91,7 @@ class Move:
     total: int
 
     @classmethod
-    def between(cls, before: Counter[str], after: Counter[str]) -> Move:
+    def between(cls, before: Counter[str], after: Counter[str]) -> FacetChange:
         return cls(before - after, after - before, after.total())
 
     def __bool__(self) -> bool:
@@ -148,7 +151,7 @@ def primitives(old: Section, new: Section) -> list[StructureChange]:
     return changes
 
 
-def _loss(primitive: str, moves: Mapping[str, Move]) -> str:
+def _loss(primitive: str, moves: Mapping[str, FacetChange]) -> str:
     """The kind of loss that these moves are, or an empty text. A wider dtype explains other kernels too."""
     kernel, types, fused = (moves[facet] for facet in ("implementation", "types", "fused"))
     wider = losses.dtypes(types.removed, types.added) if primitive in losses.COMPUTE else ""
@@ -176,15 +179,14 @@ def _facet(row: Mapping[str, Any], facet: str) -> str:
     return value or NONE
 
 
-def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> Move:
-    """The change of one facet."""
+def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> FacetChange:
     sides: list[Counter[str]] = []
     for rows in (before, after):
         counts: Counter[str] = Counter()
         for row in rows:
             counts[_facet(row, facet)] += row["calls"]
         sides.append(counts)
-    return Move.between(*sides)
+    return FacetChange.between(*sides)
 
 
 def graph(old: Section, new: Section) -> list[StructureChange]:
@@ -351,7 +353,7 @@ def operators(old: Section, new: Section) -> list[StructureChange]:
             more = sorted(below[name])
             text = f"{calls[1] - calls[0]:+d} {name} a step ({calls[0]} -> {calls[1]})"
             text += f": {MEANING[name]}" if name in MEANING and calls[1] > calls[0] else ""
-            text += f": {GONE[name]}" if name in GONE and not calls[1] else ""
+            text += f": {VANISHED[name]}" if name in VANISHED and not calls[1] else ""
             text += _dtypes(before.get(name), after.get(name))
             seconds = sum(times[part] for part in (name, *more))
             loss = losses.operator(name, calls_before, calls_after)
@@ -431,7 +433,7 @@ def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dic
     return names
 
 
-def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> Move:
+def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> FacetChange:
     """The combinations of dtypes that an operator is no longer called with, and the new ones."""
     sides: list[Counter[str]] = []
     for row in (before, after):
@@ -439,7 +441,7 @@ def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> Move:
         for types, count in row.get("types", {}).items():
             counts[" x ".join(dict.fromkeys(types.split(", "))) or NOTHING] += count
         sides.append(counts)
-    return Move.between(*sides)
+    return FacetChange.between(*sides)
 
 
 def same_but_time(old: Section, new: Section) -> Iterable[StructureChange]:

@@ -16,7 +16,7 @@ from ipexperf.outcomes import StructureGate
 from ipexperf.result import Structure, Verdict, parts_of_work
 
 Fingerprint = Mapping[str, Any]
-WORDS = {
+COMPARE = {
     "primitives": sections.primitives,
     "operators": sections.operators,
     "kernels": sections.kernels,
@@ -200,7 +200,7 @@ def _other_batch(old: Sequence[Mapping[str, Any]] | None, new: Sequence[Mapping[
     """How the content of two batches differs, in at most one line."""
     if old is None or new is None:
         return []
-    before, after = (", ".join("x".join(map(str, one["shape"])) for one in side) for side in (old, new))
+    before, after = (", ".join("x".join(map(str, tensor["shape"])) for tensor in side) for side in (old, new))
     if before != after:
         return [f"another batch ({before} -> {after})"]
     other = any(
@@ -211,7 +211,7 @@ def _other_batch(old: Sequence[Mapping[str, Any]] | None, new: Sequence[Mapping[
     return ["other values in the batch"] if other else []
 
 
-def told(verdict: Verdict, structure: Structure) -> Verdict:
+def with_structure(verdict: Verdict, structure: Structure) -> Verdict:
     """The verdict on a case with what ran. Other work comes first in its reason."""
     reason = f"{structure.work}; {verdict.reason}" if structure.work else verdict.reason
     return replace(verdict, structure=structure, reason=reason)
@@ -235,11 +235,11 @@ def memory(old: Fingerprint, new: Fingerprint) -> str:
 
 def diff(old: Fingerprint, new: Fingerprint) -> FingerprintDifference:
     """All differences: other work first, then those with the largest share of the time difference."""
-    common = [name for name in WORDS if name in old["structure"] and name in new["structure"]]
+    common = [name for name in COMPARE if name in old["structure"] and name in new["structure"]]
     shaky = {*old["unstable"], *new["unstable"]}
     unknown = [
         f"{name}: {_why(name, old, new)}"
-        for name in WORDS
+        for name in COMPARE
         if name in shaky or (name in old["structure"]) != (name in new["structure"])
     ]
     changes: list[StructureChange] = []
@@ -251,7 +251,7 @@ def diff(old: Fingerprint, new: Fingerprint) -> FingerprintDifference:
             Section(fingerprint["structure"][section], fingerprint["times"].get(section) or ())
             for fingerprint in (old, new)
         )
-        changes += WORDS[section](*sides)
+        changes += COMPARE[section](*sides)
         slower += sections.same_but_time(*sides)
     total = _total(old, new)
     forward = 1 if total is None or total > 0 else -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.bench.evidence import fingerprint
 from ipexperf.case import Case
 from ipexperf.judge.accept import ProposedCase
 from ipexperf.judge.baseline import CaseBaseline, Session
@@ -84,3 +85,58 @@ def candidate(values: Sequence[float], number: int = 1, **changes: Any) -> Propo
         "commit": "abcdef",
     }
     return ProposedCase(**{**given, **changes})
+
+
+CONVOLUTION = {
+    "primitive": "convolution",
+    "direction": "forward_inference",
+    "implementation": "brgconv:avx512_core_amx",
+    "types": "src:bf16 wei:bf16 dst:bf16",
+    "layouts": "src:acdb wei:Acdb32a dst:acdb",
+    "attributes": "attr-post-ops:eltwise_relu",
+    "fused": "eltwise_relu",
+    "algorithm": "convolution_direct",
+    "calls": 53,
+    "shapes": "0011aabb",
+}
+"""A row of a fingerprint's primitives."""
+
+
+def operator(name: str, calls: int = 1, types: str = "float32", shapes: Any = "x", **inside: int) -> dict[str, Any]:
+    return {
+        "operator": name.replace(".", "::"),
+        "calls": calls,
+        "types": {types: calls},
+        "shapes": shapes,
+        "inside": {key.replace("_in_", "::"): count for key, count in (inside or {"": calls}).items()},
+    }
+
+
+def captured(
+    times: Mapping[str, list[float]] | None = None, beside: Mapping[str, Any] | None = None, **sections: Any
+) -> dict[str, Any]:
+    """A fingerprint as a worker writes it down."""
+    return {
+        "version": 1,
+        "digest": fingerprint.digest(sections),
+        "structure": sections,
+        "times": times or {},
+        "beside": beside or {},
+        "unstable": [],
+        "missing": {},
+        "unparsed": [],
+        "seconds": 0.1,
+    }
+
+
+def processor(aten: str = "AVX2", onednn: str = "Intel AVX2", threads: int = 2) -> dict[str, Any]:
+    return {"threads": threads, "aten": aten, "onednn": [onednn] if onednn else [], "limits": {}}
+
+
+def compiled(breaks: int = 0, graphs: int = 1, frames: int = 1) -> dict[str, Any]:
+    return {"graphs": graphs, "frames": frames, "breaks": {"a call of print": breaks} if breaks else {}, "calls": {}}
+
+
+def nodes(**calls: int) -> list[dict[str, Any]]:
+    """The nodes of a graph. `__` stands for `::`."""
+    return [{"node": name.replace("__", "::"), "calls": count} for name, count in calls.items()]

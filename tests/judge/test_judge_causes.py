@@ -5,51 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from judge_records import CONVOLUTION, captured, compiled, processor
 
 from ipexperf import ext
 from ipexperf.judge import causes, losses
 
-CONVOLUTION = {
-    "primitive": "convolution",
-    "implementation": "brg_conv_fwd:avx512_core_bf16",
-    "types": "src:bf16",
-    "calls": 4,
-    "shapes": {},
-    **dict.fromkeys(("layouts", "attributes", "fused", "algorithm", "direction"), ""),
-}
 REORDER = {**CONVOLUTION, "primitive": "reorder", "implementation": "jit:uni", "calls": 2}
-
-
-def captured(beside: dict[str, Any] | None = None, **sections: Any) -> dict[str, Any]:
-    return {"version": 1, "digest": "x", "structure": sections, "times": {}, "beside": beside or {}, "unstable": []}
 
 
 def names(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return [cause.name for cause in causes.known(old, new)]
 
 
-def processor(threads: int) -> dict[str, Any]:
-    return {"threads": threads, "aten": "AVX2", "onednn": ["Intel AVX2"], "limits": {}}
-
-
-def compiled(graphs: int, frames: int) -> dict[str, Any]:
-    return {"graphs": graphs, "frames": frames, "breaks": {}, "calls": {}}
-
-
 FOUND = {
     "other work": (
-        captured({"work": {"step_flops": 100, "items": 1}}),
-        captured({"work": {"step_flops": 190, "items": 1}}),
+        captured(beside={"work": {"step_flops": 100, "items": 1}}),
+        captured(beside={"work": {"step_flops": 190, "items": 1}}),
     ),
-    "fewer threads": (captured(processor=processor(8)), captured(processor=processor(4))),
+    "fewer threads": (captured(processor=processor(threads=8)), captured(processor=processor(threads=4))),
     "a plain reorder": (
         captured(primitives=[REORDER]),
         captured(primitives=[REORDER, {**REORDER, "implementation": "simple:any"}]),
     ),
-    "recompilation": (captured(compiled=compiled(1, 1)), captured(compiled=compiled(3, 3))),
-    "more memory": (captured({"memory": {"allocated": 100}}), captured({"memory": {"allocated": 200}})),
-    "more kernels": (captured({"counts": {"kernels": 10}}), captured({"counts": {"kernels": 30}})),
-    "more Python": (captured({"python": {"calls": 10}}), captured({"python": {"calls": 100}})),
+    "recompilation": (captured(compiled=compiled()), captured(compiled=compiled(graphs=3, frames=3))),
+    "more memory": (captured(beside={"memory": {"allocated": 100}}), captured(beside={"memory": {"allocated": 200}})),
+    "more kernels": (captured(beside={"counts": {"kernels": 10}}), captured(beside={"counts": {"kernels": 30}})),
+    "more Python": (captured(beside={"python": {"calls": 10}}), captured(beside={"python": {"calls": 100}})),
 }
 
 
@@ -83,4 +64,4 @@ def test_a_user_adds_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(causes, "CAUSES", dict(causes.CAUSES))
     cold = ext.Cause("our cache is cold", lambda _, new: "cache" in new["beside"], "warm it first", "wiki")
     ext.register(cold)
-    assert names(captured(), captured({"cache": {}})) == ["our cache is cold"]
+    assert names(captured(), captured(beside={"cache": {}})) == ["our cache is cold"]

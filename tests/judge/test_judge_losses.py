@@ -6,37 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judge_records import CONVOLUTION, compiled, nodes, operator, processor
 
 from ipexperf.judge import losses
 from ipexperf.judge.sections import Section, operators
-from ipexperf.judge.structure import WORDS
+from ipexperf.judge.structure import COMPARE
 
 AVX512 = "Intel AVX-512 with Intel DL Boost and bfloat16 support"
 
 
 def convolution(implementation: str, types: str = "src:f32 wei:f32 dst:f32", fused: str = "") -> dict[str, Any]:
-    asked = {"primitive": "convolution", "direction": "forward_inference", "types": types, "fused": fused}
-    return asked | {"implementation": implementation, "layouts": "", "attributes": "", "algorithm": "", "calls": 17}
+    return {**CONVOLUTION, "implementation": implementation, "types": types, "fused": fused, "attributes": ""}
 
 
 def ran(**calls: int) -> list[dict[str, Any]]:
     """Operators with these calls. `__` stands for `::`."""
-    return [
-        {"operator": name.replace("__", "::"), "calls": count, "types": {"float32": count}, "inside": {"": count}}
-        for name, count in calls.items()
-    ]
-
-
-def nodes(**calls: int) -> list[dict[str, Any]]:
-    return [{"node": name.replace("__", "::"), "calls": count} for name, count in calls.items()]
-
-
-def processor(aten: str = "AVX512", onednn: str = AVX512) -> dict[str, Any]:
-    return {"threads": 2, "aten": aten, "onednn": [onednn] if onednn else [], "limits": {}}
-
-
-def compiled(breaks: int) -> dict[str, Any]:
-    return {"graphs": 1, "frames": 1, "breaks": {"a call of print": breaks} if breaks else {}, "calls": {}}
+    return [operator(name.replace("__", "."), count) for name, count in calls.items()]
 
 
 def library(**created: int) -> dict[str, Any]:
@@ -44,14 +29,14 @@ def library(**created: int) -> dict[str, Any]:
 
 
 def linear(types: str) -> list[dict[str, Any]]:
-    return [{"operator": "aten::linear", "calls": 2, "types": {types: 2}, "inside": {"": 2}}]
+    return [operator("aten.linear", 2, types)]
 
 
 LOST = [
     (losses.WEAKER, "primitives", [convolution("brg:avx512_core_bf16")], [convolution("jit_bf16:avx512_core")]),
     (losses.WEAKER, "primitives", [convolution("brg:avx2+brg:avx2")], [convolution("jit:sse41+jit:avx")]),
-    (losses.WEAKER, "processor", processor(), processor(onednn="Intel AVX2")),
-    (losses.WEAKER, "processor", processor(), processor(aten="AVX2")),
+    (losses.WEAKER, "processor", processor(onednn=AVX512), processor()),
+    (losses.WEAKER, "processor", processor(aten="AVX512"), processor()),
     (losses.REFERENCE, "primitives", [convolution("brg:avx2")], [convolution("ref:any")]),
     (losses.REFERENCE, "primitives", [convolution("jit:uni")], [convolution("simple:any")]),
     (
@@ -100,7 +85,7 @@ LOST = [
 
 
 def kinds(section: str, old: Any, new: Any) -> set[str]:
-    return {change.loss for change in WORDS[section](Section(old), Section(new))} - {""}
+    return {change.loss for change in COMPARE[section](Section(old), Section(new))} - {""}
 
 
 @pytest.mark.parametrize(("kind", "section", "old", "new"), LOST)
@@ -137,7 +122,7 @@ DIFFERENT = [
 @pytest.mark.parametrize(("section", "old", "new"), DIFFERENT)
 def test_a_change_that_may_cost_nothing_is_no_loss(section: str, old: Any, new: Any) -> None:
     """Another kernel, a name in no table, more of the same calls: only a measurement can tell."""
-    assert WORDS[section](Section(old), Section(new))
+    assert COMPARE[section](Section(old), Section(new))
     assert kinds(section, old, new) == set()
 
 

@@ -7,49 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judge_records import CONVOLUTION, captured, nodes, operator, processor
 
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.judge import structure
 from ipexperf.outcomes import StructureGate
 from ipexperf.result import Structure, Verdict
-
-CONVOLUTION = {
-    "primitive": "convolution",
-    "direction": "forward_inference",
-    "implementation": "brgconv:avx512_core_amx",
-    "types": "src:bf16 wei:bf16 dst:bf16",
-    "layouts": "src:acdb wei:Acdb32a dst:acdb",
-    "attributes": "attr-post-ops:eltwise_relu",
-    "fused": "eltwise_relu",
-    "algorithm": "convolution_direct",
-    "calls": 53,
-    "shapes": "0011aabb",
-}
-PROCESSOR = {"threads": 2, "aten": "AVX2", "onednn": ["Intel AVX2"], "limits": {}}
-
-
-def operator(name: str, calls: int = 1, types: str = "float32", shapes: Any = "x", **inside: int) -> dict[str, Any]:
-    return {
-        "operator": name.replace(".", "::"),
-        "calls": calls,
-        "types": {types: calls},
-        "shapes": shapes,
-        "inside": {key.replace("_in_", "::"): count for key, count in (inside or {"": calls}).items()},
-    }
-
-
-def captured(times: dict[str, list[float]] | None = None, **sections: Any) -> dict[str, Any]:
-    """A fingerprint as a worker writes it down."""
-    return {
-        "version": 1,
-        "digest": fingerprint.digest(sections),
-        "structure": sections,
-        "times": times or {},
-        "unstable": [],
-        "missing": {},
-        "unparsed": [],
-        "seconds": 0.1,
-    }
 
 
 def lines(old: Any, new: Any, section: str = "primitives") -> list[str]:
@@ -127,9 +89,6 @@ def test_operators_that_call_one_another_are_all_reported() -> None:
 
 
 def test_differences_of_a_graph_name_fusions_weights_and_fallbacks() -> None:
-    def nodes(**found: int) -> list[dict[str, Any]]:
-        return [{"node": name.replace("__", "::"), "calls": calls} for name, calls in found.items()]
-
     old = nodes(ipex_prepack__convolution_relu_run=17, aten__flatten=1)
     new = nodes(aten___convolution=17, aten__relu=17, aten__flatten=1, prim__GetAttr=60, prim__FallbackGraph=2)
     told = lines(old, new, "graph")
@@ -154,8 +113,8 @@ def test_differences_of_compiled_code_name_breaks_and_calls() -> None:
 
 
 def test_differences_of_processor_library_and_work_are_described() -> None:
-    after = {**PROCESSOR, "threads": 1, "onednn": ["Intel SSE4.1"], "limits": {"ONEDNN_MAX_CPU_ISA": "SSE41"}}
-    assert lines(PROCESSOR, after, "processor") == [
+    after = {**processor(threads=1, onednn="Intel SSE4.1"), "limits": {"ONEDNN_MAX_CPU_ISA": "SSE41"}}
+    assert lines(processor(), after, "processor") == [
         "threads: 2 -> 1",
         "oneDNN's instructions: Intel AVX2 -> Intel SSE4.1",
         "ONEDNN_MAX_CPU_ISA: not set -> SSE41",
@@ -321,7 +280,7 @@ def working(flops: int, parameters: int = 10, *, mean: float = 0.0, shape: tuple
 def test_other_work_of_an_arm_is_said_in_numbers_and_fails_nothing(new: dict[str, Any], said: str) -> None:
     found = structure.between(working(1000), new)
     assert (found.work, found.fails) == (said, False)
-    verdict = structure.told(Verdict("ok", "a slowdown above 5% is excluded"), found)
+    verdict = structure.with_structure(Verdict("ok", "a slowdown above 5% is excluded"), found)
     assert verdict.reason == f"{said}; a slowdown above 5% is excluded" if said else verdict.structure == found
 
 
