@@ -267,6 +267,15 @@ class Check:
     def __str__(self) -> str:
         return f"{self.name}: found {self.found}, expected {self.expected}"
 
+    @classmethod
+    def of_all(cls, checks: Sequence[Check], part: str) -> Check:
+        """Merge a check of several processes: it holds if it holds in each. `part` is what one of them is called."""
+        texts = []
+        for values in ([check.found for check in checks], [check.expected for check in checks]):
+            each = "; ".join(f"{part} {number}: {value}" for number, value in enumerate(values))
+            texts.append(values[0] if len(set(values)) == 1 else each)
+        return cls(checks[0].name, all(check.ok for check in checks), *texts)
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:

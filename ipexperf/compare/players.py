@@ -279,7 +279,7 @@ class InstancesPlayer(Player):
     def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
         super().__init__(arm, stack)
         self._answers: list[dict[str, Any]] = []
-        """The replies of each to `begin`, `prepare` and `warm`."""
+        """What each answered so far, as one reply."""
 
     def start(self) -> None:
         for instance in self.arm.conditions.instances:
@@ -317,8 +317,7 @@ class InstancesPlayer(Player):
         windows: list[Window] = [turn.reply for turn in counted.turns]
         self._join("usage")
         self.environment = {**self.environment, **self.workers[0].ask("source")}
-        proofs = self._ask("proof")
-        replies = self._ask("metrics")
+        self._join("proof")
         # Only of the first, because they all run the same, and alone it is not disturbed.
         fingerprint = self.workers[0].ask("fingerprint")["fingerprint"]
         samples = [sample for window in windows for sample in window.samples()]
@@ -329,7 +328,6 @@ class InstancesPlayer(Player):
             **of_samples(samples, items),
             THROUGHPUT: items * len(samples) / sum(window.wall for window in windows),
             **instances.merged_metrics(self._answers),
-            **instances.merged_metrics(replies),
         }
         gate = {
             **counted.shares,
@@ -337,21 +335,21 @@ class InstancesPlayer(Player):
             "steady": min(reply["steady"] for reply in self._answers),
             "first_step": max(reply["first_step"] for reply in self._answers),
         }
-        notes = (*instances.requests_noted(len(samples)), *counted.notes, *instances.merged_notes(replies))
+        notes = (*instances.requests_noted(len(samples)), *counted.notes, *instances.merged_notes(self._answers))
         launch = Launch(
             self.arm.index,
             "ok",
             samples=tuple(instances.thinned(samples)),
             metrics=metrics,
             proof=(
-                *instances.merged_checks([reply["checks"] for reply in proofs]),
-                instances.check_cores(proofs, conditions),
+                *instances.merged_checks(self._answers),
+                instances.check_cores(self._answers, conditions),
             ),
             gate=gate,
             contended="; ".join(filter(None, (counted.contended, behind))),
             log=self.workers[0].log(),
             notes=(*conditions.notes, *notes),
-            emulated=any(reply["emulated"] for reply in replies),
+            emulated=any(reply["emulated"] for reply in self._answers),
             fingerprint=fingerprint,
         )
         return with_wait_note(with_sample_note(launch, samples, conditions), samples, conditions)

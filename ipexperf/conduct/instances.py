@@ -42,7 +42,6 @@ class Window:
 
 
 def merged_metrics(replies: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The metrics of all instances together."""
     merged = {
         name: METRICS[name].of_instances([reply["metrics"][name] for reply in replies])
         for name in replies[0]["metrics"]
@@ -52,7 +51,6 @@ def merged_metrics(replies: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def merged_notes(replies: Sequence[dict[str, Any]]) -> list[str]:
-    """The notes of all instances, without duplicates."""
     return list(dict.fromkeys(note for reply in replies for note in reply["notes"]))
 
 
@@ -64,7 +62,6 @@ def thinned(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def requests_noted(requests: int) -> list[str]:
-    """Notes on the number of requests."""
     results = []
     if requests < P99_SAMPLES:
         results.append(f"no p99: {requests} of the {P99_SAMPLES} requests that it needs")
@@ -73,17 +70,9 @@ def requests_noted(requests: int) -> list[str]:
     return results
 
 
-def merged_checks(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
-    """Merge each check over all instances. It holds if it holds in every instance."""
-    results = []
-    for parts in zip(*replies, strict=True):
-        checks = [Check(**part) for part in parts]
-        texts = []
-        for values in ([x.found for x in checks], [x.expected for x in checks]):
-            text = "; ".join(f"instance {number}: {value}" for number, value in enumerate(values))
-            texts.append(values[0] if len(set(values)) == 1 else text)
-        results.append(Check(checks[0].name, all(check.ok for check in checks), *texts))
-    return results
+def merged_checks(replies: Sequence[dict[str, Any]]) -> list[Check]:
+    by_instance = [[Check(**check) for check in reply["checks"]] for reply in replies]
+    return [Check.of_all(checks, "instance") for checks in zip(*by_instance, strict=True)]
 
 
 def check_cores(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Check:

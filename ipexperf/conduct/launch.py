@@ -108,17 +108,17 @@ def with_proof(worker: Worker, launch: Launch, *, labelled: bool = True) -> Laun
 
     `labelled`: the label of the case promises a dtype, of which there must be a check.
     """
-    proof = _checks(worker.ask("proof"))
+    evidence = worker.ask("proof")
+    proof = _checks(evidence)
     if labelled and not any(check.name == "dtype" for check in proof):
         proof = (*proof, Check("dtype", ok=False, found="not proven", expected="a check of it by the mode"))
-    more = worker.ask("metrics")
     seen = worker.ask("fingerprint")
     return replace(
         launch,
-        metrics={**launch.metrics, **more["metrics"], **seen["metrics"]},
+        metrics={**launch.metrics, **evidence["metrics"], **seen["metrics"]},
         proof=proof,
-        notes=(*launch.notes, *map(redacted, more["notes"])),
-        emulated=more["emulated"],
+        notes=(*launch.notes, *map(redacted, evidence["notes"])),
+        emulated=evidence["emulated"],
         fingerprint=seen["fingerprint"],
         log=worker.log(),
     )
@@ -127,7 +127,7 @@ def with_proof(worker: Worker, launch: Launch, *, labelled: bool = True) -> Laun
 def _checks(reply: Mapping[str, Any]) -> tuple[Check, ...]:
     """The checks of a reply, whose texts may be the user's own."""
     checks = (Check(**check) for check in reply["checks"])
-    return tuple(replace(one, found=redacted(one.found), expected=redacted(one.expected)) for one in checks)
+    return tuple(replace(check, found=redacted(check.found), expected=redacted(check.expected)) for check in checks)
 
 
 def without_fresh_metrics(launch: Launch) -> Launch:

@@ -72,7 +72,7 @@ def with_share(launch: Launch, work: Mapping[str, Any], roof: float | None) -> L
 
 def counted_work(launches: Sequence[Launch]) -> Mapping[str, Any] | None:
     """The work of an item, counted in the untouched network by any of a case's launches. None if none counted it."""
-    counts = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
+    counts = (launch.fingerprint.get("beside", {}).get("work") for launch in launches if launch.fingerprint)
     return next((count for count in counts if count and count["step_flops"]), None)
 
 

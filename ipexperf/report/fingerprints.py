@@ -13,18 +13,17 @@ SHORT = 12
 GIGA = 1e9
 
 
-def in_one_line(comparison: Mapping[str, Any] | None) -> str:
-    """A fingerprint in one line."""
-    if comparison is None:
+def in_one_line(fingerprint: Mapping[str, Any] | None) -> str:
+    if fingerprint is None:
         return "no fingerprint"
-    if comparison["unstable"]:
-        return f"unstable: {', '.join(comparison['unstable'])} differed between two steps"
-    if comparison["missing"]:
+    if fingerprint["unstable"]:
+        return f"unstable: {', '.join(fingerprint['unstable'])} differed between two steps"
+    if fingerprint["missing"]:
         return "not all could be captured: " + "; ".join(
-            f"{name}: {why}" for name, why in comparison["missing"].items()
+            f"{name}: {why}" for name, why in fingerprint["missing"].items()
         )
-    parts = [comparison["digest"][:SHORT]]
-    structure = comparison.get("structure", {})
+    parts = [fingerprint["digest"][:SHORT]]
+    structure = fingerprint.get("structure", {})
     kernels: Counter[tuple[str, str]] = Counter()
     for row in structure.get("primitives", ()):
         kernels[row.get("primitive", "rest"), row.get("implementation", "")] += row["calls"]
@@ -34,14 +33,14 @@ def in_one_line(comparison: Mapping[str, Any] | None) -> str:
             parts.append(plural(sum(row["calls"] for row in structure[section]), word))
     if structure.get("flops"):
         parts.append(f"{digits(structure['flops'] / GIGA)} GFLOP a step")
-    if comparison["unparsed"]:
+    if fingerprint["unparsed"]:
         parts.append(f"{plural(structure['library']['unparsed'], 'line')} of oneDNN's log could not be read")
-    if memory := comparison.get("beside", {}).get("memory"):
+    if memory := fingerprint.get("beside", {}).get("memory"):
         counted = f"{plural(memory['allocations'], 'allocation')}, " if "allocations" in memory else ""
         parts.append(f"{counted}at most {size(memory['peak'])} at once")
-    return ", ".join([*parts, f"looked at for {seconds(comparison['seconds'])}"])
+    return ", ".join([*parts, f"looked at for {seconds(fingerprint['seconds'])}"])
 
 
-def fingerprint_text(fingerprint: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
+def fingerprint_text(fingerprints: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
     """A line for each case that has a fingerprint."""
-    return "\n".join(f"{name} ran {in_one_line(structure)}" for name, structure in fingerprint if structure is not None)
+    return "\n".join(f"{name} ran {in_one_line(fingerprint)}" for name, fingerprint in fingerprints if fingerprint)

@@ -12,7 +12,7 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.devices import _accelerator
-from ipexperf.bench.evidence import compilation, proof
+from ipexperf.bench.evidence import compilation, profiler, proof
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
@@ -114,7 +114,7 @@ def test_a_step_must_be_one_stretch_of_compiled_code() -> None:
     }
     with torch.no_grad():
         compiled(images), broken(images)
-        told = {name: compilation.one_region(proof.traced(step)) for name, step in steps.items()}
+        told = {name: compilation.one_region(profiler.traced(step)) for name, step in steps.items()}
     assert {name: check.found for name, check in told.items()} == {
         "compiled": "1 compiled regions, 1 of 1 operators inside",
         "eager": "0 compiled regions, 0 of 1 operators inside",
@@ -132,7 +132,7 @@ def test_looking_where_arithmetic_runs_leaves_compiled_code_alone() -> None:
     with torch.no_grad():
         compiled(images)
         assert _accelerator.arithmetic_devices(lambda: compiled(images)) == {"cpu": 1}
-        assert compilation.one_region(proof.traced(lambda: compiled(images))).ok
+        assert compilation.one_region(profiler.traced(lambda: compiled(images))).ok
 
 
 @pytest.mark.parametrize(
@@ -238,14 +238,14 @@ def test_the_operators_of_frozen_code_tell_both_operands_and_the_layout() -> Non
         Kernel("mkl::_mkl_linear", ("float32", "float32", "float32")),
         Kernel("mkldnn::_convolution_pointwise_", ("bfloat16", "bfloat16", "float32"), "channels_last"),
     ]
-    assert not proof.dtype_of_kernels(proof.dtypes(found), "bf16").ok
+    assert not proof.dtype_of_kernels(found, "bf16").ok
 
 
 def test_frozen_weights_of_another_dtype_or_layout_are_caught() -> None:
     """The label is held against the weights too, and against how the images lie."""
     mixed = proof.kernels([convolution(weights="c10::BFloat16")])
-    assert proof.dtype_of_kernels(proof.dtypes(mixed), "fp32").found == "float32 x bfloat16 x1"
-    assert not proof.dtype_of_kernels(proof.dtypes(mixed), "fp32").ok
+    assert proof.dtype_of_kernels(mixed, "fp32").found == "float32 x bfloat16 x1"
+    assert not proof.dtype_of_kernels(mixed, "fp32").ok
     turned = proof.kernels([convolution(last=False)])
     assert not proof.layout_of_kernels(turned, channels_last=True)[0].ok
 

@@ -44,7 +44,7 @@ def test_an_operand_of_another_dtype_is_told(src: str, wei: str, dtype: str) -> 
     """Weights that stayed behind in another dtype show, although the images are right."""
     (kernel,) = read(line(src=src, wei=wei))
     assert kernel.dtype == dtype
-    check = proof.dtype_of_kernels(proof.dtypes([kernel]), "bf16")
+    check = proof.dtype_of_kernels([kernel], "bf16")
     assert check.ok == (dtype == "bfloat16")
 
 

@@ -66,7 +66,7 @@ def mynet():
     return None
 """
 CASE = Case("mynet", "mydevice", "fp32", "mymode", "mystack", 1, 1, 1, "mydata", ())
-ASKED = ("begin", "prepare", "warm", "sample", "usage", "proof", "metrics", "fingerprint", "accuracy")
+ASKED = ("begin", "prepare", "warm", "sample", "usage", "proof", "fingerprint", "accuracy")
 
 
 def extension(folder: Path, old: str = "", new: str = "") -> Path:
@@ -177,9 +177,9 @@ def test_a_worker_measures_the_extension_without_a_mistake(tmp_path: Path) -> No
          "MyDevice.peak_memory (mine.py, line 12) returned nan, expected a whole number"),
         ('return [Check("dtype", True, "fp32", "fp32")]', 'return (Check("dtype", True, "fp32", "fp32"),)', "proof",
          "MySession.proof (mine.py, line 31) returned (Check(name='dtype', "),
-        ("def step(self): pass", "def step(self): pass\n    def notes(self): return 'a note'", "metrics",
+        ("def step(self): pass", "def step(self): pass\n    def notes(self): return 'a note'", "proof",
          "MySession.notes (mine.py, line 30) returned 'a note', expected a list, each a text"),
-        ("def step(self): pass", "def step(self): pass\n    def metrics(self): return {'nosuch': 1.0}", "metrics",
+        ("def step(self): pass", "def step(self): pass\n    def metrics(self): return {'nosuch': 1.0}", "proof",
          "MySession.metrics (mine.py, line 30) returned the unknown metric 'nosuch': register(Metric("),
         ("def step(self): pass", "def step(self): pass\n    def looks(self, device): return None", "fingerprint",
          "MySession.looks (mine.py, line 30) returned None, expected a mapping from texts, each to a function"),

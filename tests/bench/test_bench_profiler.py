@@ -12,7 +12,7 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.evidence import fingerprint, profiler, proof, tracing
+from ipexperf.bench.evidence import fingerprint, profiler, tracing
 
 torch = pytest.importorskip("torch")
 CPU = registry.devices.get("cpu")
@@ -49,7 +49,7 @@ def test_operators_are_seen_where_the_library_of_a_card_refuses(
 
     monkeypatch.setattr(torch.autograd.profiler, "profile", Refusing)
     for device in ("xpu", "cpu", "xpu"):
-        assert "aten::add" in calls(proof.traced(addition, device=device))
+        assert "aten::add" in calls(profiler.traced(addition, device=device))
     assert asked == ["xpu", None, None, "xpu", *([None] if always else [])]
 
 
@@ -98,13 +98,13 @@ def test_a_step_of_too_many_calls_ends_the_profiler_and_not_the_step(function: C
     assert found["digest"] is None
     assert set(results) == {20_000.0}
     assert signal.getsignal(profiler._SIGNAL) is before
-    assert calls(proof.traced(addition)).count("aten::add") == 1, "nothing of the profiler that was ended is left"
+    assert calls(profiler.traced(addition)).count("aten::add") == 1, "nothing of the profiler that was ended is left"
 
 
 def test_a_step_within_the_limit_keeps_its_events() -> None:
     most, returned = profiler.most(addition)
     assert returned.tolist() == [2, 2]
-    assert "aten::add" in calls(proof.traced(addition, memory=True, most=most))
+    assert "aten::add" in calls(profiler.traced(addition, memory=True, most=most))
 
 
 @pytest.mark.usefixtures("small")

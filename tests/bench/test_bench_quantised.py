@@ -117,7 +117,7 @@ def test_every_layer_must_have_run_in_int8(kernels: list[Kernel], wrong: set[str
     """As many int8 kernels as layers, and none in another dtype but a product of two activations."""
     checks = [
         quantised.layers_that_ran(kernels, 2),
-        proof.dtype_of_kernels(proof.dtypes(quantised.layers(kernels)), "int8"),
+        proof.dtype_of_kernels(quantised.layers(kernels), "int8"),
     ]
     assert {check.name for check in checks if not check.ok} == wrong
 
@@ -290,7 +290,7 @@ def test_what_an_artifact_was_made_of_lies_beside_it(stock: Quantiser) -> None:
     assert all(observers["parameters"][f"{layer}.scale"] > 0 for layer in ("0", "3", "7"))
     checks = stock.run(case)
     assert f"(stock, eager, same dtype: {recipe['rounding']:.1e})" in checks["fidelity"]["expected"]
-    assert stock.notes() == ["int8: engine x86, activations in 7 bits, calibrated on 256 training examples (seed 0)"]
+    assert stock.notes == ["int8: engine x86, activations in 7 bits, calibrated on 256 training examples (seed 0)"]
 
 
 @needs_torch
@@ -315,7 +315,7 @@ def test_a_network_that_only_ipex_can_quantise_is_bounded_absolutely(stock: Quan
         json.dumps({**json.loads(side.read_text()), "rounding": None, "agreed": None, "no_rounding": "TraceError: no"})
     )
     assert stock.run(case)["fidelity"]["expected"] == "at most 2.3e-01"
-    assert stock.notes()[-1].endswith("stock has no int8 of this model: TraceError: no")
+    assert stock.notes[-1].endswith("stock has no int8 of this model: TraceError: no")
 
 
 @needs_torch

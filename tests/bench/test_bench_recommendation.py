@@ -118,8 +118,8 @@ def test_a_matrix_product_of_mkls_is_in_single_precision() -> None:
     eager = {"name": "torch_ipex::ipex_MKLSGEMM", "args": {"Input type": ["float", "float", "float"]}}
     found = proof.kernels([eager, {"name": "ipex_prepack::mkl_sgemm_run"}, {"name": "ipex_prepack::linear_run"}])
     assert [kernel.dtype for kernel in found] == ["float32", "float32"]
-    assert proof.dtype_of_kernels(proof.dtypes(found), "fp32").ok
-    assert not proof.dtype_of_kernels(proof.dtypes(found), "bf16").ok
+    assert proof.dtype_of_kernels(found, "fp32").ok
+    assert not proof.dtype_of_kernels(found, "bf16").ok
 
 
 def test_what_updates_itself_is_counted_apart() -> None:

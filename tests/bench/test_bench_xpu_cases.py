@@ -17,7 +17,7 @@ from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices import xpu
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.evidence import fingerprint, proof
+from ipexperf.bench.evidence import fingerprint, profiler
 from ipexperf.bench.stacks.stock import Stock
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def test_kernels_that_the_profiler_did_not_record_are_missing_and_not_gone(
     device: Xpu, step: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some versions of torch record none of some cards. Without a digest nothing says that kernels were removed."""
-    events = proof.traced(step)
-    monkeypatch.setattr(proof, "traced", lambda *_, **__: events)
+    events = profiler.traced(step)
+    monkeypatch.setattr(profiler, "traced", lambda *_, **__: events)
     found = fingerprint.capture({"operators": fingerprint.of_step(step, device)["operators"]})
     assert (found["missing"], found["digest"]) == ({"kernels": fingerprint.UNRECORDED}, None)
     assert [*found["structure"]] == ["operators"]

@@ -67,14 +67,13 @@ def test_metrics_of_samples_are_in_base_units() -> None:
 
 
 class FakeWorker:
-    """A worker that proves nothing, and saw this fingerprint."""
+    """A worker that proves nothing."""
 
-    def __init__(self, seen: dict[str, Any] | None, accuracy: dict[str, Any] | None = None) -> None:
+    def __init__(self, accuracy: dict[str, Any] | None = None) -> None:
         self._replies = {
             "accuracy": accuracy or {},
-            "proof": {"checks": []},
-            "metrics": {"metrics": {"library_memory": 5.0}, "notes": [], "emulated": False},
-            "fingerprint": {"fingerprint": seen, "metrics": fingerprint.metrics(seen)},
+            "proof": {"checks": [], "metrics": {"library_memory": 5.0}, "notes": [], "emulated": False},
+            "fingerprint": {"fingerprint": None, "metrics": {"step_kernels": 0.0}},
         }
 
     def ask(self, do: str) -> dict[str, Any]:
@@ -86,15 +85,16 @@ class FakeWorker:
 
 def test_a_launch_of_a_mode_without_a_check_is_not_proven() -> None:
     """A user's mode may return no check. Its numbers then do not count."""
-    told: Any = FakeWorker(None)
-    [unproven] = launch.with_proof(told, Launch(0, "ok")).proof
-    assert (unproven.name, unproven.ok) == ("dtype", False)
+    told: Any = FakeWorker()
+    done = launch.with_proof(told, Launch(0, "ok"))
+    assert [(check.name, check.ok) for check in done.proof] == [("dtype", False)]
+    assert done.metrics == {"library_memory": 5.0, "step_kernels": 0.0}
 
 
 @pytest.mark.parametrize("checks", [[], [{"name": "bleu", "ok": True, "found": "27", "expected": "27"}]])
 def test_a_launch_of_a_mode_without_a_check_of_results_is_not_accurate(checks: list[dict[str, Any]]) -> None:
     """Metrics alone do not show that results are right."""
-    told: Any = FakeWorker(None, {"metrics": {"bleu": 27.0}, "checks": checks})
+    told: Any = FakeWorker({"metrics": {"bleu": 27.0}, "checks": checks})
     measured = Measurement(CASE, (launch.with_accuracy(told, Launch(0, "ok")),), {}, started_at="", finished_at="")
     wrong = "accuracy failed: accuracy: found not checked, expected a check of the results by the mode"
     assert measured.invalid == ("" if checks else wrong)
@@ -104,16 +104,14 @@ def test_a_launch_of_a_mode_without_a_check_of_results_is_not_accurate(checks: l
 def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:
     """A count of 0 is recorded. One that differed between two captures is left out."""
     memory = {"allocations": 0, "allocated": 0, "peak": 0}
-    told: Any = FakeWorker({"beside": {"memory": memory, "counts": {"operators": 12, "kernels": 0}}})
-    assert launch.with_proof(told, Launch(0, "ok")).metrics == {
-        "library_memory": 5.0,
+    seen = {"beside": {"memory": memory, "counts": {"operators": 12, "kernels": 0}}}
+    assert fingerprint.metrics(seen) == {
         "step_memory": 0.0,
         "step_allocations": 0.0,
         "step_operators": 12.0,
         "step_kernels": 0.0,
     }
-    told = FakeWorker({"beside": {"python": {"calls": 70}}})
-    assert launch.with_proof(told, Launch(0, "ok")).metrics == {"library_memory": 5.0, "step_python_calls": 70.0}
+    assert fingerprint.metrics({"beside": {"python": {"calls": 70}}}) == {"step_python_calls": 70.0}
 
 
 def figures(count: int) -> dict[str, float]:

@@ -162,9 +162,9 @@ def test_lanes_are_those_of_the_slot(good: CheckedMachine) -> None:
     put(good, {f"{place}/vendor": "0x8086"})
     (good.root / "sys/bus/pci/devices").mkdir(parents=True, exist_ok=True)
     (good.root / "sys/bus/pci/devices/0000:03:00.0").symlink_to(good.root / place)
-    assert cards.told("0000:03:00.0", good.root)["pci_lanes"] == "4"
+    assert cards.described("0000:03:00.0", good.root)["pci_lanes"] == "4"
     (good.root / place / "vendor").write_text("0x10de")
-    assert cards.told("0000:03:00.0", good.root)["pci_lanes"] == "1"
+    assert cards.described("0000:03:00.0", good.root)["pci_lanes"] == "1"
 
 
 def test_a_card_that_cannot_be_used_is_wrong_with_its_cure(good: CheckedMachine) -> None:

@@ -51,12 +51,9 @@ class Quantiser:
         """The checks of the case that loads what was made, proof and accuracy, by name."""
         runner = dataclasses.replace(case, stack=stack or case.stack).to_json()
         self.worker.prepare(runner, asdict(self.told(case)))
-        checks = [*self.worker.ask("proof")["checks"], *self.worker.ask("accuracy")["checks"]]
-        return {check["name"]: check for check in checks}
-
-    def notes(self) -> list[str]:
-        found: list[str] = self.worker.ask("metrics")["notes"]
-        return found
+        proven, accurate = self.worker.ask("proof"), self.worker.ask("accuracy")
+        self.notes = accurate["notes"]
+        return {check["name"]: check for check in (*proven["checks"], *accurate["checks"])}
 
 
 def failed(checks: dict[str, dict[str, Any]]) -> set[str]:

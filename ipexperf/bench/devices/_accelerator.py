@@ -139,7 +139,7 @@ class Accelerator(Device):
             "driver": self.driver(properties),
             "runtime": getattr(torch.version, self.name, None),
             "pinned": f"{self.variable}={os.environ.get(self.variable, '')}",
-            **(cards.told(address, self.telemetry.root) if (address := self.address()) else {}),
+            **(cards.described(address, self.telemetry.root) if (address := self.address()) else {}),
             **{
                 name: value if isinstance(value, (bool, int, list, tuple)) else str(value)
                 for name, value in values.items()

@@ -77,7 +77,7 @@ class Tally:
         return cls(
             counters["stats"]["unique_graphs"],
             # A frame without a tensor leaves no metrics, and the code of a backward pass has no name.
-            tuple(one for one in utils.get_compilation_metrics() if one.co_name),
+            tuple(metrics for metrics in utils.get_compilation_metrics() if metrics.co_name),
             counters["frames"]["total"],
             Counter(dict(counters["graph_break"])),
             counters["stats"]["calls_captured"],
@@ -87,7 +87,7 @@ class Tally:
         """Return the difference from an earlier tally."""
         return Tally(
             self.graphs - before.graphs,
-            tuple(one for one in self.compiled if not any(one is other for other in before.compiled)),
+            tuple(frame for frame in self.compiled if not any(frame is earlier for earlier in before.compiled)),
             self.attempts - before.attempts,
             self.breaks - before.breaks,
             self.nodes - before.nodes,

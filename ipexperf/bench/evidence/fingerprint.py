@@ -21,7 +21,7 @@ from ipexperf.bench.api import Captured, Look, Session
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import onednn, profiler, proof, trace
+from ipexperf.bench.evidence import onednn, profiler
 from ipexperf.bench.evidence.work import Work, content
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import source
@@ -76,7 +76,7 @@ def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict
     kind = device.name if device.accelerator else "cpu"
     most, calls = profiler.most(lambda: python_calls(step))
     try:
-        events = proof.traced(
+        events = profiler.traced(
             step,
             everywhere=everywhere,
             device=kind,
@@ -85,16 +85,16 @@ def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict
         )
     except profiler.TooManyCallsError as error:
         return {"operators": str(error)}
-    kernels = Captured(*trace.kernels(events))
-    found, seconds = trace.operators(events)
+    kernels = Captured(*profiler.kernels(events))
+    rows, seconds = profiler.operators(events)
     # Some versions of torch record no kernels of some cards: that is no step without kernels.
-    recorded = device.accelerator and bool(kernels.structure or not found)
+    recorded = device.accelerator and bool(kernels.structure or not rows)
     beside = {
-        "memory": trace.memory(events, accelerator=device.accelerator),
-        "counts": trace.counts(events, kernels=recorded),
+        "memory": profiler.memory(events, accelerator=device.accelerator),
+        "counts": profiler.counts(events, kernels=recorded),
         "python": calls,
     }
-    operators = Captured(found, seconds, beside=beside)
+    operators = Captured(rows, seconds, beside=beside)
     if not device.accelerator:
         return {"operators": operators}
     return {"operators": operators, "kernels": kernels if recorded else UNRECORDED}
@@ -132,7 +132,6 @@ def primitives(log: onednn.OneDnnLog) -> dict[str, Captured]:
 
 
 def counted(primitives: Iterable[onednn.Primitive]) -> Calls:
-    """Count equal primitives."""
     calls: dict[onednn.Primitive, tuple[int, float]] = {}
     for primitive in primitives:
         same = dataclasses.replace(primitive, seconds=0.0)
@@ -149,8 +148,8 @@ def executed(calls: Calls, unparsed: tuple[str, ...] = ()) -> Captured:
             "primitive": primitive.name,
             "direction": primitive.direction,
             "implementation": primitive.implementation,
-            "types": " ".join(f"{x.role}:{x.dtype}" for x in primitive.operands),
-            "layouts": " ".join(f"{x.role}:{x.tag}" for x in primitive.operands),
+            "types": " ".join(f"{operand.role}:{operand.dtype}" for operand in primitive.operands),
+            "layouts": " ".join(f"{operand.role}:{operand.tag}" for operand in primitive.operands),
             "attributes": primitive.attributes,
             "fused": "+".join(onednn.fused(primitive)),
             "algorithm": primitive.algorithm,
@@ -161,9 +160,9 @@ def executed(calls: Calls, unparsed: tuple[str, ...] = ()) -> Captured:
         shapes: Counter[str] = Counter()
         for primitive in same:
             shapes[primitive.problem] += calls[primitive][0]
-        rows.append({**json.loads(text), "calls": shapes.total(), "shapes": trace.folded(shapes)})
+        rows.append({**json.loads(text), "calls": shapes.total(), "shapes": profiler.folded(shapes)})
         seconds.append(sum(calls[primitive][1] for primitive in same))
-    return Captured(*trace.limited(rows, seconds), unparsed)
+    return Captured(*profiler.canonical(rows, seconds), unparsed)
 
 
 def processor() -> dict[str, Captured]:
@@ -193,7 +192,7 @@ def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable
         "graphs": graphs,
         "frames": frames,
         "breaks": dict(sorted(reasons.items())),
-        "calls": dict(sorted(calls.items())[: trace.ROWS]),
+        "calls": dict(sorted(calls.items())[: profiler.ROWS]),
     }
     return {"compiled": Captured(section)}
 
@@ -205,8 +204,8 @@ def bare(code: str) -> str:
 
 def flops(work: Work, items: int, batch: Tensors) -> dict[str, Captured]:
     """Return the FLOPs of a step of the untouched network, with its items for the roofline, and a batch of its data."""
-    beside = {"work": {"items": items, **dataclasses.asdict(work)}, "batch": content(batch)}
-    return {"flops": Captured(work.step_flops, beside=beside)}
+    beside = {"work": {"items": items, **work}, "batch": content(batch)}
+    return {"flops": Captured(work["step_flops"], beside=beside)}
 
 
 def capture(looks: Mapping[str, Look], *, once: bool = False) -> dict[str, Any]:
@@ -232,7 +231,7 @@ def capture(looks: Mapping[str, Look], *, once: bool = False) -> dict[str, Any]:
         "digest": None if missing or unstable else digest(structure),
         "structure": structure,
         "times": {name: _short(map(min, *both)) for name, both in seconds.items()},
-        "spread": {name: float(f"{abs(sum(one) - sum(other)):.3g}") for name, (one, other) in seconds.items()},
+        "spread": {name: float(f"{abs(sum(before) - sum(after)):.3g}") for name, (before, after) in seconds.items()},
         "ran": ran,
         "beside": {name: value for name, value in beside.items() if later.get(name) == value},
         "unsteady": sorted(name for name, value in beside.items() if later.get(name) != value),
@@ -271,6 +270,5 @@ def _sections(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, C
 
 
 def digest(structure: Mapping[str, Any]) -> str:
-    """Return the hash of a structure."""
     document = json.dumps({"version": VERSION, "structure": structure}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(document.encode()).hexdigest()

@@ -154,7 +154,6 @@ def verbose() -> AbstractContextManager[Any]:
 
 
 def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> OneDnnLog:
-    """Record the log of one step."""
     parsed = read(printed(step, verbose))
     _found_isas.update(parsed.isas)
     return parsed

@@ -81,14 +81,9 @@ def grown(make: Maker, device: Device, dtype: str) -> TimedWork:
     for size in SIZES:
         trial = make(device, dtype, size)
         trial.run()
-        if _quickest(trial, device) >= LONG:
+        if min(timed(trial.run, device.synchronise) for _ in range(TRIES)) >= LONG:
             break
     return trial
-
-
-def _quickest(trial: TimedWork, device: Device) -> float:
-    """Return the least seconds of TRIES runs: a single one could be disturbed."""
-    return min(timed(trial.run, device.synchronise) for _ in range(TRIES))
 
 
 def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:

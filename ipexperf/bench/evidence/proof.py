@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
 import re
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
-from ipexperf import scratch
 from ipexperf.bench.api import IMAGES, Kernel, Workbench
 from ipexperf.bench.evidence import onednn, profiler
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.model import Tensors
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
@@ -47,22 +40,7 @@ Compiled code for an accelerator calls them with one more: the tensor for the re
 """
 PRIMITIVES = ("convolution", "matmul", "inner_product")
 """Primitives of oneDNN that do arithmetic."""
-PROFILER_NAMES = {
-    "float": "float32",
-    "c10::BFloat16": "bfloat16",
-    "c10::Half": "float16",
-    "double": "float64",
-    "c10::quint8": "uint8",
-    "c10::qint8": "int8",
-    "unsigned char": "uint8",
-    "signed char": "int8",
-    "int": "int32",
-    "long int": "int64",
-}
-"""Names of dtypes in torch's profiler."""
 _ONEDNN_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8"}
-COMMUNICATION_SECONDS = 2.0
-"""How long a profile waits at most for the threads of torch.distributed to finish."""
 _MATMUL = re.compile(r"(?:\d+x)*(\d+)x(\d+):(?:\d+x)*(\d+)(?![\dx])")
 _LINEAR = re.compile(r"mb(\d+)ic(\d+)oc(\d+)")
 _BATCHED = re.compile(r"\d+(?:x\d+){2,}:(\d+(?:x\d+)*)x\d+x\d+(?::|$)")
@@ -119,7 +97,7 @@ def operators(step: Callable[[], Any], wanted: Collection[str]) -> list[Check]:
     """Check that each operator that the model declares for its stack runs in a step. No checks if it declares none."""
     if not wanted:
         return []
-    counts = Counter(str(event.get("name")) for event in traced(step))
+    counts = Counter(str(event.get("name")) for event in profiler.traced(step))
     text = ", ".join(f"{name} x{counts[name]}" for name in wanted)
     return [Check("tuned_operators", all(counts[name] for name in wanted), text, "each at least once")]
 
@@ -130,7 +108,6 @@ def layouts(inputs: Iterable[Any], *, channels_last: bool) -> list[Check]:
 
 
 def layout(value: Any, *, channels_last: bool) -> Check:
-    """Check the memory layout of images."""
     if not channels_last:
         return Check("layout", value.is_contiguous(), "strided", "contiguous")
     ok = value.is_contiguous(memory_format=torch.channels_last)
@@ -145,8 +122,9 @@ def jitted(network: Any) -> Check:
     return Check("jit", script and outside == 0, text, "frozen graph, 0 parameters outside")
 
 
-def dtype_of_kernels(counts: Counter[str], dtype: str) -> Check:
+def dtype_of_kernels(kernels: Iterable[Kernel], dtype: str) -> Check:
     """Check that every arithmetic operator took its inputs in the case's dtype."""
+    counts = Counter(kernel.dtype for kernel in kernels if kernel.operands)
     text = ", ".join(f"{kind} x{count}" for kind, count in counts.most_common()) or "no operator that does arithmetic"
     operands = DTYPES[dtype].operands
     ok = bool(counts) and all(set(kind.split(" x ")) <= operands for kind in counts)
@@ -160,17 +138,17 @@ def same_work(operators: Callable[[Tensors], int], known: Tensors, new: Tensors,
     A network may also do less for some batches, such as one with an early exit: then it does as much for the new batch
     a second time, and as little for a batch that is nearly the known one. `other` is a batch to take numbers from.
     """
-    found, expected = operators(known), operators(new)
-    if not found and not expected:
+    ran, expected = operators(known), operators(new)
+    if not ran and not expected:
         return Check("same_work", False, "nothing to count: no operator that does arithmetic", "at least one")
-    if found < expected and operators(new) < expected:  # it has kept the new batch, too
-        return Check("same_work", False, f"{found} operators", f"{expected}, as with a new batch")
+    if ran < expected and operators(new) < expected:  # it has kept the new batch, too
+        return Check("same_work", False, f"{ran} operators", f"{expected}, as with a new batch")
     near = min(operators(_nearly(known, other, part)) for part in (1, 2))
     slack = 0 if all(value.is_floating_point() for value in known) else SWAYED
-    ok = found >= (1 - slack) * near
-    if not ok or found < expected:
-        return Check("same_work", ok, f"{found} operators", f"{near}, as with a new batch that is nearly the same")
-    return Check("same_work", ok, f"{found} operators", f"{expected}, as with a new batch")
+    ok = ran >= (1 - slack) * near
+    if not ok or ran < expected:
+        return Check("same_work", ok, f"{ran} operators", f"{near}, as with a new batch that is nearly the same")
+    return Check("same_work", ok, f"{ran} operators", f"{expected}, as with a new batch")
 
 
 def _nearly(known: Tensors, other: Tensors, part: int) -> Tensors:
@@ -186,11 +164,6 @@ def _changed(value: Any, beside: Any, part: int) -> Any:
     value, column = value.clone(), value.shape[-1] * part // 3
     value[..., column] = beside[..., column]
     return value
-
-
-def dtypes(kernels: Iterable[Kernel]) -> Counter[str]:
-    """Count the arithmetic kernels by dtype."""
-    return Counter(kernel.dtype for kernel in kernels if kernel.operands)
 
 
 def layout_of_kernels(
@@ -220,58 +193,13 @@ def of_stack(step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
 
 def profiled(step: Callable[[], Any]) -> list[Kernel]:
     """Run one step under torch's profiler, and return its arithmetic kernels."""
-    return kernels(traced(step))
+    return kernels(profiler.traced(step))
 
 
 def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
     """Return the arithmetic kernels in a trace of torch's profiler."""
     pairs = ((event["name"], arguments(event)) for event in events if arithmetic(event))
     return [Kernel(name, _operands(name, line), _strided(name, line)) for name, line in pairs]
-
-
-def traced(
-    step: Callable[[], Any],
-    *,
-    everywhere: bool = False,
-    device: str = "cpu",
-    memory: bool = False,
-    most: int | None = None,
-) -> list[dict[str, Any]]:
-    """Run one step under torch's profiler, and return the events of its trace.
-
-    The profiler sees the calling thread and those of autograd, or with `everywhere` all threads of the process. With
-    the name of an accelerator it also records kernels there, with `memory` each allocation. Raises TooManyCallsError
-    once its records bring the process above `most` bytes.
-    """
-    config = torch._C._profiler._ExperimentalConfig(profile_all_threads=everywhere)  # noqa: SLF001 - the only way
-    with profiler.running(device, profile_memory=memory, experimental_config=config) as profile:
-        with profiler.limited(profile, most) if most is not None else contextlib.nullcontext():
-            step()
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            _wait_for_communication()
-    with scratch.folder("trace") as folder:
-        path = folder / "trace.json"
-        profile.export_chrome_trace(str(path))
-        events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
-    return events
-
-
-def _wait_for_communication() -> None:
-    """Wait until all other threads of this process sleep, at most COMMUNICATION_SECONDS.
-
-    A thread of gloo hands over its result first and then writes the end of its operator into the profiler's record.
-    Without this wait the profiler may have freed that record, and the process crashes: 1 of 4 ranks' fingerprints did.
-    """
-    me = str(threading.get_native_id())
-    end = time.monotonic() + COMMUNICATION_SECONDS
-    asleep = False
-    while not asleep and time.monotonic() < end:
-        time.sleep(0.01)
-        states = []
-        for task in Path("/proc/self/task").iterdir():
-            with contextlib.suppress(OSError):  # it ended while we looked
-                states.append(kernel_files.stat_fields(f"self/task/{task.name}")[0] if task.name != me else "S")
-        asleep = "R" not in states
 
 
 def arithmetic(event: dict[str, Any]) -> bool:
@@ -302,13 +230,13 @@ def _operands(name: str, line: dict[str, Any]) -> tuple[str, ...]:
         # Packed weights are no tensor. In a graph the output of another head may precede the arguments.
         kinds = kinds[kinds.index("", 1) - 1 :]
     if name.startswith(LOWERED):
-        return tuple(PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
+        return tuple(profiler.DTYPES.get(kind, kind) for kind in (kinds[0], kinds[3]))
     if name.startswith(FROZEN):
         # A summand may precede the weights: take all tensors before them, except the bias, which is a row.
         tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
         kinds = [kind for kind, sizes in zip(tensors, line["Input Dims"], strict=False) if len(sizes) > 1]
-        return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds)
-    return tuple(PROFILER_NAMES.get(kind, kind) for kind in kinds[:2] if kind)
+        return tuple(profiler.DTYPES.get(kind, kind) for kind in kinds)
+    return tuple(profiler.DTYPES.get(kind, kind) for kind in kinds[:2] if kind)
 
 
 def _strided(name: str, line: dict[str, Any]) -> str:

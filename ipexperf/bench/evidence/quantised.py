@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import templates
-from ipexperf.bench.evidence.proof import ATTENTION, traced
+from ipexperf.bench.evidence import profiler, templates
+from ipexperf.bench.evidence.proof import ATTENTION
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
@@ -37,7 +37,7 @@ def count(network: Any, example: Any) -> int:
     """Count the layers in one step of the untouched network."""
     # With gradients: the fused encoder layer of inference would hide its layers.
     with torch.enable_grad():
-        events = traced(lambda: network(*example))
+        events = profiler.traced(lambda: network(*example))
     return sum(event.get("name") in LAYERS for event in events)
 
 
@@ -55,8 +55,10 @@ def layers_that_ran(kernels: Iterable[Kernel], expected: int) -> Check:
     written = sum(kernel.name == templates.LAYER for kernel in whole)
     library = sum("::" not in kernel.name for kernel in whole)
     int8 = max(library, len(whole) - library - written) + written
-    rest = Counter(f"{x.name} in {x.dtype}" for x in layers(kernels) if not set(x.operands) <= INTEGERS)
-    beside = Counter(f"{x.name} in {x.dtype}" for x in kernels if x.name in PRODUCTS)
+    rest = Counter(
+        f"{kernel.name} in {kernel.dtype}" for kernel in layers(kernels) if not set(kernel.operands) <= INTEGERS
+    )
+    beside = Counter(f"{kernel.name} in {kernel.dtype}" for kernel in kernels if kernel.name in PRODUCTS)
     text = f"{int8} of {expected} layers in int8{_list(', but ', rest)}{_list('; products of activations: ', beside)}"
     return Check("quantised_layers", 0 < expected <= int8 and not rest, text, f"all {expected}")
 
@@ -66,7 +68,7 @@ def modules(network: Any) -> Check:
     kinds = (torch.nn.Linear, torch.nn.modules.conv._ConvNd, torch.nn.RNNBase)  # noqa: SLF001 - the base of them all
     float_layers = [name or "the root" for name, module in network.named_modules() if isinstance(module, kinds)]
     # Converted layers of torch and IPEX have packed weights and a scale. Holders of packed weights have no scale.
-    int8_layers = sum(hasattr(x, "_weight_bias") and hasattr(x, "scale") for x in network.modules())
+    int8_layers = sum(hasattr(module, "_weight_bias") and hasattr(module, "scale") for module in network.modules())
     text = f"{int8_layers} quantised layers, {len(float_layers)} in floating point"
     if float_layers:
         text += f": {', '.join(float_layers[:4])}"
@@ -84,9 +86,11 @@ def code(text: str, expected: int) -> Check:
     """Check that every layer in inductor's code is a quantised operator of oneDNN, or a template of its own in int8."""
     calls = [name for line in text.splitlines() if not line.lstrip().startswith("#") for name in _CALLED.findall(line)]
     written = layers(templates.kernels(text))
-    int8 = sum(bool(_INT8_CALL.match(name)) for name in calls) + sum(set(x.operands) <= INTEGERS for x in written)
+    int8 = sum(bool(_INT8_CALL.match(name)) for name in calls) + sum(
+        set(kernel.operands) <= INTEGERS for kernel in written
+    )
     rest = Counter(name for name in calls if _FLOAT_CALL.match(name))
-    rest.update(f"{x.name} in {x.dtype}" for x in written if not set(x.operands) <= INTEGERS)
+    rest.update(f"{kernel.name} in {kernel.dtype}" for kernel in written if not set(kernel.operands) <= INTEGERS)
     summary = f"{int8} of {expected} layers called in int8{_list(', but ', rest)}"
     return Check("quantised_code", 0 < expected <= int8 and not rest, summary, f"all {expected}")
 
@@ -105,7 +109,7 @@ def packed_kernels(step: Callable[[], Any], kernel: str, expected: int) -> Check
 
     `kernel` is a regular expression for their names in torch's profiler.
     """
-    names = Counter(str(event.get("name")) for event in traced(step))
+    names = Counter(str(event.get("name")) for event in profiler.traced(step))
     packed = sum(times for name, times in names.items() if re.fullmatch(kernel, name))
     rest = names["aten::addmm"] + names["aten::mm"]
     text = f"{packed} of {expected} layers in {kernel}, {rest} in other products"

@@ -120,10 +120,10 @@ def _of_triton(source: str) -> Kernel:
 
 
 def _kernel(source: str) -> Kernel | None:
-    found = _OPERANDS.search(source)
-    if found is None:
+    declared = _OPERANDS.search(source)
+    if declared is None:
         return None
-    activations, weights = (CPP_NAMES.get(name, name) for name in found.groups())
+    activations, weights = (CPP_NAMES.get(name, name) for name in declared.groups())
     # Packed integer weights of a layer in floating point are converted inside: it computes in the dtype of the others.
     integers = DTYPES["int8"].operands
     packed = weights in integers and activations not in integers

@@ -20,7 +20,7 @@ from typing import Any
 from ipexperf.bench.api import Session
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint, onednn, profiler, trace
+from ipexperf.bench.evidence import fingerprint, onednn, profiler
 from ipexperf.bench.lazy import torch
 
 STEP = "ipexperf: a step"
@@ -195,25 +195,29 @@ def _short(path: str) -> str:
 
 def summarised(events: list[dict[str, Any]], steps: int) -> dict[str, Any]:
     """Return the flame graph, the own time of each name, who allocated, and the timeline of the last step."""
-    windows = [(x["ts"], x["ts"] + x["dur"], x["tid"]) for x in events if x.get("name") == STEP and "dur" in x]
+    windows = [
+        (event["ts"], event["ts"] + event["dur"], event["tid"])
+        for event in events
+        if event.get("name") == STEP and "dur" in event
+    ]
     summary = _Summary(windows)
     threads: dict[Any, list[dict[str, Any]]] = {}
     for event in events:
         if _counts(event) and any(begin <= event["ts"] <= end for begin, end, _ in windows):
             threads.setdefault(event["tid"], []).append(event)
     main = windows[0][2] if windows else None
-    for thread, found in sorted(threads.items(), key=lambda pair: pair[0] != main):
-        device = any(event.get("cat") in trace.DEVICE for event in found)
-        summary.add(found, STEP if thread == main else ON_DEVICE if device else ELSEWHERE)
+    for thread, of_thread in sorted(threads.items(), key=lambda pair: pair[0] != main):
+        device = any(event.get("cat") in profiler.DEVICE for event in of_thread)
+        summary.add(of_thread, STEP if thread == main else ON_DEVICE if device else ELSEWHERE)
     return summary.document(steps)
 
 
 def _counts(event: Mapping[str, Any]) -> bool:
     """Whether an event is a call, a kernel or an allocation, and no part of the profiler."""
-    if event.get("name") == trace.MEMORY:
+    if event.get("name") == profiler.MEMORY:
         return True
-    kinds = ("cpu_op", "python_function", *trace.DEVICE)
-    return event.get("cat") in kinds and "dur" in event and not str(event["name"]).startswith((STEP, *trace.OWN))
+    kinds = ("cpu_op", "python_function", *profiler.DEVICE)
+    return event.get("cat") in kinds and "dur" in event and not str(event["name"]).startswith((STEP, *profiler.OWN))
 
 
 class _Summary:
@@ -233,12 +237,12 @@ class _Summary:
         """Nest the events of a thread below what it is called."""
         top, own = self._roots.setdefault(where, _Call(where)), self._own.setdefault(where, {})
         callers: list[tuple[_Call, float, str]] = [(top, float("inf"), "")]
-        for event in sorted(events, key=lambda one: (one["ts"], -one.get("dur", 0.0))):
+        for event in sorted(events, key=lambda event: (event["ts"], -event.get("dur", 0.0))):
             begin, length = event["ts"], event.get("dur", 0.0)
             while callers[-1][1] <= begin:
                 callers.pop()
             caller, _, user = callers[-1]
-            if event["name"] == trace.MEMORY:
+            if event["name"] == profiler.MEMORY:
                 if (size := int(event["args"]["Bytes"])) > 0:
                     _add(self._allocated, f"{caller.name} in {user}" if user else caller.name, size, 1)
                 continue
@@ -285,8 +289,8 @@ def _largest(table: Mapping[str, list[float]], steps: int) -> dict[str, list[flo
 
 def named(event: Mapping[str, Any]) -> str:
     """Return the name of an event without what differs between processes and moves with every edit."""
-    if event.get("cat") in trace.DEVICE:
-        return trace.plain(str(event["name"]))
+    if event.get("cat") in profiler.DEVICE:
+        return profiler.plain(str(event["name"]))
     return _MODULE.sub(r"\1", _NOISE.sub("", str(event["name"])))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
 from typing import Any
 
 from ipexperf.bench import shared
@@ -16,30 +15,24 @@ from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.model import Tensors
 
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The work of one step: floating point operations."""
-
-    step_flops: int
-    parameters: int = 0
-    """The elements of the network's parameters."""
+Work = dict[str, int]
+"""The counts of a step's work, by the names of their metrics."""
 
 
 def counted_once(bench: Workbench, kind: str, make: Callable[[], Work]) -> Work:
     """Return `make()`. The first worker of a run counts the steps of this kind, the others load the result."""
     made_of = [kind, bench.mode.family, bench.case.batch, bench.case.knobs]
-    return Work(*shared.once(bench, "work", made_of, lambda: astuple(make())))
+    return dict(shared.once(bench, "work", made_of, make))
 
 
-def count(step: Callable[[], Any], network: Any = None) -> Work:
-    """Count a step of an untouched network by torch's counter."""
+def count(step: Callable[[], Any], network: Any) -> Work:
+    """Count a step of an untouched network by torch's counter, and the elements of its parameters."""
     counter = importlib.import_module("torch.utils.flop_counter")
     flops = counter.FlopCounterMode(display=False, custom_mapping=_attention(counter))
     with torch.random.fork_rng(devices=[]), flops:
         step()
-    parameters = sum(value.numel() for value in network.parameters()) if network is not None else 0
-    return Work(int(flops.get_total_flops()), parameters)
+    parameters = sum(value.numel() for value in network.parameters())
+    return {"step_flops": int(flops.get_total_flops()), "parameters": parameters}
 
 
 def content(batch: Tensors) -> list[dict[str, Any]]:

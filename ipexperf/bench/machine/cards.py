@@ -23,7 +23,7 @@ def kernel_driver(card: Path) -> str:
     return (card / "driver").resolve().name if (card / "driver").exists() else ""
 
 
-def told(address: str, root: Path = Path("/")) -> dict[str, Any]:
+def described(address: str, root: Path = Path("/")) -> dict[str, Any]:
     """Return what the kernel tells of the card at this PCI address. It tells nothing that it does not know."""
     card = root / DEVICES / address
     driver = kernel_driver(card)

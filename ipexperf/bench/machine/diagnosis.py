@@ -84,22 +84,22 @@ class Machine:
 
     def cards(self, vendor: str) -> dict[str, str]:
         """Return the PCI addresses of a vendor's cards, each with its kernel driver."""
-        found = {}
+        drivers = {}
         for device in sorted((self.root / cards.DEVICES).glob("*")):
             pci_class = kernel_files.text(device / "class") or ""
             if kernel_files.text(device / "vendor") == vendor and pci_class.startswith(_CARD_CLASSES):
-                found[device.name] = cards.kernel_driver(device)
-        return found
+                drivers[device.name] = cards.kernel_driver(device)
+        return drivers
 
     def missing(self, kind: Kind) -> str:
         """Return the first thing that is missing between any torch and a card, or an empty text."""
         nodes = [node for pattern in kind.nodes for node in sorted((self.root / "dev").glob(pattern))]
         if not nodes:
-            found = self.cards(kind.vendor)
+            seen = self.cards(kind.vendor)
             there = f"there is no /dev/{kind.nodes[0]}"
-            if not found:
+            if not seen:
                 return f"{there}, and the PCI bus has no {kind.card}"
-            return f"{there} for the {kind.card} at {next(iter(found))}: {kind.driver}"
+            return f"{there} for the {kind.card} at {next(iter(seen))}: {kind.driver}"
         if not any(self.opens(node) for node in nodes):
             node = f"/{nodes[0].relative_to(self.root)}"
             return (
@@ -140,8 +140,8 @@ def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
         machine = machine or Machine()
         if reason := machine.missing(kind):
             return f"{sees}: {reason}"
-        told = f"{selected([name], machine.variables)}{_error_of(module)}"
-        return f"{sees}: its driver is there{told}, and no card that torch can use"
+        remarks = f"{selected([name], machine.variables)}{_error_of(module)}"
+        return f"{sees}: its driver is there{remarks}, and no card that torch can use"
 
 
 def _built(name: str, torch: Any) -> bool:

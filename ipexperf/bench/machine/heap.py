@@ -53,7 +53,6 @@ def trim() -> None:
 
 
 def resident(process: int | str = "self") -> int:
-    """Return the resident memory of a process."""
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
@@ -75,14 +74,14 @@ def in_use() -> int | None:
     program = ctypes.CDLL(None)
     try:
         glibc = ctypes.CDLL(GLIBC)
-        told = glibc.mallinfo2
+        mallinfo = glibc.mallinfo2
     except (OSError, AttributeError):
         return None
     # A preloaded allocator takes the place of glibc's functions.
     if ctypes.cast(program.malloc, ctypes.c_void_p).value != ctypes.cast(glibc.malloc, ctypes.c_void_p).value:
         return None
-    told.restype = _Mallinfo2
-    info = told()
+    mallinfo.restype = _Mallinfo2
+    info = mallinfo()
     return int(info.uordblks + info.hblkhd)
 
 

@@ -94,11 +94,11 @@ def _packages(folder: Path) -> Iterable[Package]:
     for information in sorted(folder.glob("*.dist-info")):
         if not (information / "METADATA").is_file():
             continue  # the remains of an uninstalled package
-        found = Distribution.at(information)
-        name, version = found.metadata["Name"], found.metadata["Version"]
+        distribution = Distribution.at(information)
+        name, version = distribution.metadata["Name"], distribution.metadata["Version"]
         if name and version:
             content, origin = content_of(information / "RECORD"), _origin(information)
-            requires = tuple(redacted(line) if "://" in line else line for line in found.requires or ())
+            requires = tuple(redacted(line) if "://" in line else line for line in distribution.requires or ())
             yield Package(normalised(name), version, content, str(folder), origin, requires)
 
 

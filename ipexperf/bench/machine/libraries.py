@@ -85,8 +85,8 @@ def preloaded(mapped: str, variables: Mapping[str, str] = os.environ, everywhere
     words = variables.get("LD_PRELOAD", "") + " " + (everywhere.read_text() if everywhere.exists() else "")
     named = {os.path.realpath(word) for word in re.split(r"[:\s]+", words) if "/" in word}
     places = {os.path.realpath(folder) for folder in variables.get("LD_LIBRARY_PATH", "").split(":") if folder}
-    found = (Path(file) for file in code(mapped) if file in named or str(Path(file).parent) in places)
-    return {file.name: _digest(str(file)) for file in found}
+    preloads = (Path(file) for file in code(mapped) if file in named or str(Path(file).parent) in places)
+    return {file.name: _digest(str(file)) for file in preloads}
 
 
 def system_digests(mapped: str) -> dict[str, str]:
@@ -96,7 +96,6 @@ def system_digests(mapped: str) -> dict[str, str]:
 
 
 def maps() -> str:
-    """Return the files that are mapped into this process."""
     return kernel_files.text("/proc/self/maps") or ""
 
 

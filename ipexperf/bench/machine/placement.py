@@ -51,7 +51,9 @@ class Placement:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Placement:
-        values: dict[str, Any] = {x: tuple(y) if isinstance(y, list) else y for x, y in document.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+        }
         return cls(**values)
 
 

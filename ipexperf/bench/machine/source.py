@@ -170,9 +170,9 @@ def own_tree() -> str:
 def searched() -> str:
     """Return the user's folders that this process imports from, for its workers: `PATH`'s way to write several."""
     scripts, here = sysconfig.get_path("scripts"), str(Path.cwd())  # of the former Python puts a script's own first
-    found = [str(_absolute(Path(entry))) for entry in sys.path if Path(entry).is_dir()]
-    entries = [entry for entry in dict.fromkeys(found) if entry != scripts and not _installed(entry)]
-    first = here in entries and next(entry for entry in found if entry == here or _installed(entry)) == here
+    folders = [str(_absolute(Path(entry))) for entry in sys.path if Path(entry).is_dir()]
+    entries = [entry for entry in dict.fromkeys(folders) if entry != scripts and not _installed(entry)]
+    first = here in entries and next(entry for entry in folders if entry == here or _installed(entry)) == here
     return os.pathsep.join(["", here, *entries] if first else entries)  # as `python -m` has it
 
 
@@ -191,7 +191,7 @@ def arrange() -> None:
     folders = [Path(folder) for folder in searched.split(os.pathsep) if folder]
     if replaced is not None:  # not the user's own tree after the other one: what that lacks is to be missing
         here = [folder for folder in folders if folder.is_relative_to(replaced.tree)]
-        folders = [place(replaced.by, name(x, replaced.tree)) if x in here else x for x in folders]
+        folders = [place(replaced.by, name(folder, replaced.tree)) if folder in here else folder for folder in folders]
     sys.path[:0] = [str(folder) for folder in folders[:1] if searched.startswith(os.pathsep)]
     sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]
     if replaced is None:
@@ -205,8 +205,8 @@ def arrange() -> None:
 
 def document() -> dict[str, Any]:
     """Return the digest of each of the user's files that this process has imported, loaded, read, or was named by."""
-    found = {file: digest_of(path) for file, (path, _) in sorted(_imported().items())}
-    return {"source": found, "source_paths": paths()}
+    digests = {file: digest_of(path) for file, (path, _) in sorted(_imported().items())}
+    return {"source": digests, "source_paths": paths()}
 
 
 def paths() -> list[str]:
@@ -243,8 +243,12 @@ def copied(names: Iterable[str]) -> list[tuple[str, str, str]]:
             full_name, file = loaded.get(str(inner), ("", Path()))
             is_top = full_name and (top / name).is_file() and not (top / above / "__init__.py").exists()
             if is_top and _installed(str(file)) and _differs(file, top / name):
-                package = [(path, above / x) for x, (_, path) in loaded.items() if x.split("/")[0] == inner.parts[0]]
-                if _known((path, x) for path, x in package if _installed(str(path))):
+                package = [
+                    (path, above / file_name)
+                    for file_name, (_, path) in loaded.items()
+                    if file_name.split("/")[0] == inner.parts[0]
+                ]
+                if _known((path, file_name) for path, file_name in package if _installed(str(path))):
                     return [(full_name, str(file), str(name))]
     return []
 
@@ -264,16 +268,16 @@ def lent() -> list[str]:
     """Return the user's modules and libraries that this process has, though another tree has the place of theirs."""
     if (replaced := Replaced.of()) is None:
         return []
-    found = _in_tree(map(str, (*_libraries(), *(path for _, path, _ in _modules()))))
-    theirs = tuple(name for name, file in found.items() if not file.resolve().is_relative_to(replaced.by))
+    files = _in_tree(map(str, (*_libraries(), *(path for _, path, _ in _modules()))))
+    theirs = tuple(name for name, file in files.items() if not file.resolve().is_relative_to(replaced.by))
     return sorted(_listed(theirs, *IGNORED).intersection(theirs))
 
 
 def functions(codes: Iterable[CodeType]) -> list[str]:
     """The functions in the user's files among these, as 'file: function', in their order there."""
     named = {path: file for file, (path, _) in _imported().items()}
-    found = ((named.get(_absolute(Path(code.co_filename)), ""), code.co_firstlineno, code.co_name) for code in codes)
-    names = (f"{file}: {function}" for file, _, function in sorted(found) if file and function.isidentifier())
+    places = ((named.get(_absolute(Path(code.co_filename)), ""), code.co_firstlineno, code.co_name) for code in codes)
+    names = (f"{file}: {function}" for file, _, function in sorted(places) if file and function.isidentifier())
     return list(dict.fromkeys(names))[:FUNCTIONS]
 
 
@@ -283,8 +287,8 @@ def checks() -> list[Check]:
     if replaced is None:
         return []
     wrong = sorted(file for file, (path, _) in _imported().items() if _differs(path, replaced.moved(path)))
-    found = f"{', '.join(wrong[:3])} from {replaced.tree}" if wrong else "from there"
-    return [Check("source", not wrong, found, f"the files of {replaced.by}")]
+    origin = f"{', '.join(wrong[:3])} from {replaced.tree}" if wrong else "from there"
+    return [Check("source", not wrong, origin, f"the files of {replaced.by}")]
 
 
 def _differs(path: Path, other: Path) -> bool:
@@ -294,7 +298,7 @@ def _differs(path: Path, other: Path) -> bool:
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the digest of each of these files, empty for one that is gone. A folder, such as a submodule, has none."""
     paths = {name: folder / name for name in names}
-    return {x: digest_of(path) if path.is_file() else "" for x, path in paths.items() if not path.is_dir()}
+    return {name: digest_of(path) if path.is_file() else "" for name, path in paths.items() if not path.is_dir()}
 
 
 def digest(content: bytes) -> str:
@@ -316,9 +320,9 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
 
 def _read() -> list[Path]:
     """The files of the tree that were read and not written, without data and those that git ignores."""
-    found = _in_tree(path for path, only_read in list(_opened.items()) if only_read)
-    kinds = Counter(file.suffix for file in found.values())
-    own = {name: file for name, file in found.items() if kinds[file.suffix] <= MANY and _is_own(file)}
+    files = _in_tree(path for path, only_read in list(_opened.items()) if only_read)
+    kinds = Counter(file.suffix for file in files.values())
+    own = {name: file for name, file in files.items() if kinds[file.suffix] <= MANY and _is_own(file)}
     large = tuple(name for name, file in own.items() if file.stat().st_size > LARGEST)
     tracked = _listed(large, "--literal-pathspecs", "ls-files", "-z", "--recurse-submodules", "--", *large)
     others = _listed(tuple(own), *IGNORED) | (set(large) - tracked)
@@ -335,14 +339,14 @@ def _in_tree(paths: Iterable[str]) -> dict[str, Path]:
     """Those of these files that are in the tree, by name, without hidden ones."""
     replaced = Replaced.of()
     trees = [f"{folder}{os.sep}" for folder in ((replaced.by, replaced.tree) if replaced else (tree(),))]
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in paths:
         folder, last = os.path.split(path)
         file = os.path.join(_real(folder), last)  # noqa: PTH118 - there may be 100,000
         top = next((top for top in trees if file.startswith(top)), None)
         if top is not None and not _HIDDEN.search(f"{os.sep}{file[len(top) :]}"):
-            found[file[len(top) :]] = Path(file)
-    return found
+            files[file[len(top) :]] = Path(file)
+    return files
 
 
 def _is_own(file: Path) -> bool:
@@ -356,8 +360,8 @@ _real = functools.cache(os.path.realpath)
 @functools.cache
 def _listed(names: tuple[str, ...], *words: str) -> frozenset[str]:
     """Those of these files of the tree that git lists when it is asked so."""
-    told = git(own_tree(), *words, send=os.fsencode("\0".join(names))) if names else b""
-    return frozenset(os.fsdecode(told or b"").split("\0"))
+    output = git(own_tree(), *words, send=os.fsencode("\0".join(names))) if names else b""
+    return frozenset(os.fsdecode(output or b"").split("\0"))
 
 
 def git(top: str | Path, *words: str, send: bytes = b"", seconds: float | None = 10, **more: str) -> bytes | None:

@@ -10,7 +10,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, Captured, Kernel, Look, Mode, Session
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import compilation, fingerprint, proof, templates
+from ipexperf.bench.evidence import compilation, fingerprint, profiler, proof, templates
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -100,7 +100,7 @@ class CompiledSession(CompiledSteps, InferenceSession):
         return len(self.held_out.inputs)
 
     def kernels(self) -> list[Kernel]:
-        self.events = proof.traced(self.step)
+        self.events = profiler.traced(self.step)
         self.templates = templates.kernels(self.compiled.code)
         kernels = proof.kernels(self.events) + self.templates
         if dtypes.quantised(self.bench.case.dtype):

@@ -181,7 +181,7 @@ class InferenceSession(Session):
         return [
             proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
-            proof.dtype_of_kernels(proof.dtypes(arithmetic), case.dtype),
+            proof.dtype_of_kernels(arithmetic, case.dtype),
             *float32.proof(case.dtype, case.device),
             *proof.operators(self.step, self.bench.operators),
             *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),

@@ -18,7 +18,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import TRACED, Kernel, Look, Mode, Session, Stack, Workbench
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint, proof
+from ipexperf.bench.evidence import fingerprint, profiler, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
@@ -89,7 +89,7 @@ class MultiStreamSession(JitSession):
 
     def kernels(self) -> list[Kernel]:
         """Return kernels of all threads: torch's profiler only sees its caller by default."""
-        return super().kernels() or proof.kernels(proof.traced(self.step, everywhere=True))
+        return super().kernels() or proof.kernels(profiler.traced(self.step, everywhere=True))
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         """Capture the operators of all threads: each stream has one."""
@@ -186,7 +186,7 @@ def shared_out(values: Sequence[T], streams: int) -> list[Sequence[T]]:
 
 def operators_by_thread(step: Callable[[], Any]) -> dict[int, int]:
     """Count the arithmetic operators that each thread of this process ran in a step."""
-    events = proof.traced(step, everywhere=True)
+    events = profiler.traced(step, everywhere=True)
     return dict(Counter(event["tid"] for event in events if _WORK.fullmatch(str(event.get("name")))))
 
 

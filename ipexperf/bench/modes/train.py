@@ -207,7 +207,7 @@ class TrainSession(Session):
         checks = [
             proof.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
             self.feed.proof(self.step),
-            proof.dtype_of_kernels(proof.dtypes(kernels), case.dtype),
+            proof.dtype_of_kernels(kernels, case.dtype),
             *float32.proof(case.dtype, case.device),
             *proof.layout_of_kernels(
                 kernels,

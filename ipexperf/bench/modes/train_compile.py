@@ -11,7 +11,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel, Session, Stack, Workbench
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import compilation, proof, templates
+from ipexperf.bench.evidence import compilation, profiler, proof, templates
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._compiled import Compilation, CompiledMode, CompiledSteps
 from ipexperf.bench.modes.train import Train, TrainSession
@@ -41,7 +41,7 @@ class CompiledTraining(CompiledSteps, TrainSession):
         return [*super().notes(), *([DROPOUT] if drops else [])]
 
     def kernels(self) -> list[Kernel]:
-        self.events = proof.traced(self.step)
+        self.events = profiler.traced(self.step)
         return [*proof.kernels(self.events), *templates.kernels(self.compiled.code)]
 
     def proof(self) -> list[Check]:

@@ -122,7 +122,7 @@ class DdpSession(Session):
     def proof(self) -> list[Check]:
         replies = self.ranks.ask("proof", block=self._block)
         by_rank = [reply["checks"] for reply in replies]
-        return [*(_agreed(checks) for checks in zip(*by_rank, strict=True)), *self.together(replies)]
+        return [*(Check.of_all(checks, "rank") for checks in zip(*by_rank, strict=True)), *self.together(replies)]
 
     def together(self, replies: list[dict[str, Any]]) -> list[Check]:
         """Return checks that compare ranks."""
@@ -166,14 +166,6 @@ class DdpSession(Session):
 
     def close(self) -> None:
         self.ranks.close()
-
-
-def _agreed(checks: tuple[Check, ...]) -> Check:
-    """Merge a check of all ranks: the common finding, or that of each rank."""
-    first = checks[0]
-    texts = list(dict.fromkeys(check.found for check in checks))
-    text = texts[0] if len(texts) == 1 else "; ".join(f"rank {i}: {check.found}" for i, check in enumerate(checks))
-    return Check(first.name, all(check.ok for check in checks), text, first.expected)
 
 
 class TrainDdp(Mode):

@@ -23,7 +23,6 @@ class Line:
         self._replies.flush()
 
     def say(self, text: str) -> None:
-        """Report progress."""
         self.write({"say": text})
 
     def answer(self, worker: Any, *ends: str) -> str:

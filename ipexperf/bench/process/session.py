@@ -158,7 +158,6 @@ class ArmPlugin:
         """Why pytest itself came to an end, such as a hook of a conftest that raised."""
 
     def passed(self) -> dict[str, Any]:
-        """What happened since the last reply."""
         gone, self._gone = self._gone, []
         return {"gone": gone}
 

@@ -1,6 +1,6 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: begin, prepare, environment, warm, sample, serve, usage, source, proof, metrics, fingerprint,
+Requests: begin, prepare, environment, warm, sample, serve, usage, source, proof, fingerprint,
 trace, accuracy, weights, quantise, footprint, imports, modules, machine, peaks, session, close. A reply is
 one line with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own
 descriptors, so that output of torch and C++ only goes to the log.
@@ -30,7 +30,7 @@ from ipexperf.bench.machine import facts, heap, placement, source
 from ipexperf.bench.process import environment, guard
 from ipexperf.bench.process.line import Line
 from ipexperf.case import Case
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.errors import WorkerError
 from ipexperf.result import METRICS, Check
 from ipexperf.variables import CONTROLLER
 
@@ -60,15 +60,6 @@ def _started(name: str, settings: Settings) -> Device:
     return device
 
 
-def session_of(bench: Workbench) -> Session:
-    """Return the session that the mode opens. Raise WorkerError if it opens something else."""
-    session = bench.mode.open(bench)
-    if not isinstance(session, Session):
-        raise WorkerError("error", f"{declaration.whose(bench.mode, 'open')} returned {session!r}, expected a Session")
-    declaration.check_session(session)
-    return session
-
-
 def started() -> str:
     """Return how this process was started. A forked one has the command line of its server."""
     return "fork" if re.search(rb"\0[^\0]*boot\.py\0server\0", Path("/proc/self/cmdline").read_bytes()) else "fresh"
@@ -87,7 +78,6 @@ class Worker:
         self._line = line
         self._say = line.say
         self._session: Session | None = None
-        self._device: Device | None = None
         self._block = 1
         self._placement: Mapping[str, Any] | None = None
         self._bench: Workbench | None = None
@@ -99,16 +89,14 @@ class Worker:
         """Whether its case is all that the process runs."""
 
     @property
-    def _ready(self) -> tuple[Session, Device]:
-        if self._session is None or self._device is None:
-            raise UsageError("nothing is prepared")
-        return self._session, self._device
+    def _begun(self) -> Workbench:
+        assert self._bench is not None  # noqa: S101 - the controller asks `begin` first
+        return self._bench
 
     @property
-    def _begun(self) -> Workbench:
-        if self._bench is None:
-            raise UsageError("nothing has begun")
-        return self._bench
+    def _ready(self) -> tuple[Session, Device]:
+        assert self._session is not None  # noqa: S101 - the controller asks `prepare` first
+        return self._session, self._begun.device
 
     def _workbench(self, request: dict[str, Any]) -> Workbench:
         """Apply the placement, then return the workbench: imports must see the assigned cores."""
@@ -129,14 +117,18 @@ class Worker:
         bench = self._begun
         bench.device.reset_peak_memory()
         begin = perf_counter()
-        self._session = session_of(bench)
-        self._device = bench.device
+        session = bench.mode.open(bench)
+        if not isinstance(session, Session):
+            whose = declaration.whose(bench.mode, "open")
+            raise WorkerError("error", f"{whose} returned {session!r}, expected a Session")
+        declaration.check_session(session)
+        self._session = session
         bench.device.synchronise()
         prepared = perf_counter() - begin
         heap.trim()
         return {
-            "metrics": {"prepare_time": prepared, **_known(compile_time=self._session.compile_time)},
-            "items": answer(Session, self._session, "items", bench.case.batch),
+            "metrics": {"prepare_time": prepared, **_known(compile_time=session.compile_time)},
+            "items": answer(Session, session, "items", bench.case.batch),
             "cold": bench.mode.cold,
         }
 
@@ -156,7 +148,7 @@ class Worker:
         """A worker for one test of a session of pytest."""
         measure.threads.begin()
         worker = Worker(self._line)
-        worker._session, worker._device, worker._bench = session, bench.device, bench
+        worker._session, worker._bench = session, bench
         worker._placement, worker._alone = self._placement, False
         return worker
 
@@ -254,7 +246,8 @@ class Worker:
         peak, held = (_memory(session, device, name) for name in ("peak_memory", "held_memory"))
         return {"metrics": {"peak_memory": float(peak), **_known(held_memory=held), **counted}}
 
-    def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _of_mode_and_device(self) -> dict[str, Any]:
+        """Return what the mode and the device measure beside the steps, and notes for readers of the numbers."""
         (session, device), bench = self._ready, self._begun
         metrics = registered(session, "metrics", answer(Session, session, "metrics"))
         # Metrics of warm steps say nothing about a cold start, and other processes may run the steps.
@@ -271,14 +264,16 @@ class Worker:
         return {"metrics": metrics, "notes": notes, "emulated": emulated}
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Return the evidence that the case ran as its label says, and what is measured beside the steps."""
         session, device = self._ready
         # The device first: the session's proof runs other work on it.
         checks = [] if session.elsewhere else answer(Device, device, "proof", session.step, self._block)
         # Before the session's proof, which may change threads.
         forked = self._begun.settings.forked
         placed = [*placement.checks(self._placement), *check_start(forked=forked), *source.checks()]
-        reply = {} if self._placement is None else {"placement": placement.effect()}
-        return {"checks": [asdict(check) for check in (*placed, *answer(Session, session, "proof"), *checks)], **reply}
+        effect = {} if self._placement is None else {"placement": placement.effect()}
+        evidence = [asdict(check) for check in (*placed, *answer(Session, session, "proof"), *checks)]
+        return {"checks": evidence, **effect, **self._of_mode_and_device()}
 
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
         """Return the fingerprint, in a separate pass after measurement and proof, with the metrics of that step."""
@@ -293,13 +288,13 @@ class Worker:
         return {"missing": tracing.write(session, device, Path(request["folder"]))}
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
-        metrics, checks = answer(Session, self._ready[0], "accuracy")
-        answers = answer(Session, self._ready[0], "answers")
+        session, _device = self._ready
+        metrics, checks = answer(Session, session, "accuracy")
         return {
-            "metrics": registered(self._ready[0], "accuracy", metrics),
+            "metrics": registered(session, "accuracy", metrics),
             "checks": [asdict(check) for check in checks],
-            "answers": answers,
-            "notes": answer(Session, self._ready[0], "notes"),  # with what only this request could find out
+            "answers": answer(Session, session, "answers"),
+            "notes": answer(Session, session, "notes"),  # with what only this request could find out
         }
 
     def environment(self, _: dict[str, Any]) -> dict[str, Any]:
