@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.compare import together
 from ipexperf.compare.round import ArmResult, Effort, Round
 from ipexperf.conduct import launch
-from ipexperf.conduct.conductor import FRESH, Conductor
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.forking import FRESH
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from math import inf
 
-from ipexperf.conduct.conductor import FRESH, Forking
+from ipexperf.conduct.forking import FRESH, Forking
 from ipexperf.judge.policy import GatePolicy
 
 FREE = GatePolicy(**{limit.name: inf for limit in fields(GatePolicy) if limit.name != "name"})

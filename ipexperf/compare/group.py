@@ -6,7 +6,6 @@ import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,12 +16,13 @@ from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Absence, ArmResult, Effort, Round
-from ipexperf.compare.rounds import Lineup, Say, Schedule
+from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
 from ipexperf.compare.together import Together
 from ipexperf.compare.walk import TELLING, Suite, Walk
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.conductor import FRESH, Conductor, now
+from ipexperf.conduct.conductor import Conductor, now
+from ipexperf.conduct.forking import FRESH
 from ipexperf.conduct.launch import how_it_ended
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
@@ -119,8 +119,10 @@ class ArmInRound:
     role: Role
 
 
-class GroupRun:
-    """Measures the cases of a group. Results so far can be read at any time, also after an interruption."""
+class GroupRun(Rounds[CaseInProgress, ArmInRound]):
+    """Measures the cases of a group, each until it has its launches."""
+
+    repeated = "again, "
 
     def __init__(
         self,
@@ -133,23 +135,16 @@ class GroupRun:
         suite: Suite | None = None,
     ) -> None:
         """Plan the rounds. With a `suite` the cases are its tests, and each round is a walk through them."""
+        super().__init__(conductor, say, effort, chance)
         self.group = request.group
         self.rounds: list[RoundRecord] = []
-        self.say = say
-        self.chance = chance or random.Random()  # noqa: S311 - a start order, no secret
-        self.spent = conductor.spent
         self._request = request
-        self._conductor = conductor
         self._extra = 0
         """The rounds made for the sake of precision."""
-        self._effort = effort or Effort()
         self._walk = Walk(suite, conductor.spent) if suite else None
         self._number = 0
         """The number of the last round."""
-        self._servers = ExitStack()
         self._forking = FRESH
-        self._disturbed: list[tuple[str, str]] = []
-        """The cases whose launch does not count and is repeated, each with the reason."""
         self._entries = [entry_of(case, request.launches, request.before.get(case)) for case in request.group.cases]
         if self._walk:  # a walk is long: a test comes again once in all
             for entry in self._entries:
@@ -167,11 +162,9 @@ class GroupRun:
         return self._conductor.measurement(entry.case, entry.launches, entry.environment, entry.started, reason)
 
     def play(self) -> Iterator[None]:
-        """Make all rounds. Yields after each but the last, so that the caller can record what there is so far."""
         for entry in self._entries:
             self._prepare(entry)
-        with self._servers:
-            yield from rounds.play(self)
+        yield from super().play()
 
     def open(self) -> list[CaseInProgress]:
         return [entry for entry in self._entries if entry.open] or self._more()
@@ -186,9 +179,9 @@ class GroupRun:
         self._number = number
         of = f"{number} of {number + max(entry.missing for entry in entries) - 1}"
         if self._walk:
-            self.say(Step(f"walk {of}: {units.plural(len(entries), 'test')}"))
+            self._say(Step(f"walk {of}: {units.plural(len(entries), 'test')}"))
             return
-        self.say(Step(f"{self.group.name}: round {of}, {units.plural(len(entries), 'case')}"))
+        self._say(Step(f"{self.group.name}: round {of}, {units.plural(len(entries), 'case')}"))
         self._servers.close()
         if number > 1 and not self._request.fresh:
             startable = [
@@ -226,9 +219,6 @@ class GroupRun:
         self._remember(lineup.members, played)
         return [] if self._walk else again  # a test comes again in the next walk
 
-    def say_repeated(self) -> None:
-        rounds.say_repeated(self._disturbed, "again, ", self.say)
-
     def _more(self) -> list[CaseInProgress]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
         wish = self._request
@@ -238,7 +228,7 @@ class GroupRun:
         if width <= wish.precision:
             return []
         self._extra += 1
-        self.say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
+        self._say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
         measurable = [entry for entry in self._entries if entry.conditions and not entry.over and not entry.cut]
         for entry in measurable:
             entry.missing, entry.extra = 1, True
@@ -333,7 +323,7 @@ class GroupRun:
         """Retry a case that ran out of memory with fewer arms: beside the reference, then alone."""
         entry.company = 2 if arms > 2 else 1
         beside = "the reference alone" if entry.company > 1 else "no other"
-        self.say(f"{entry.case.id}: {result.launch.reason}: it is measured again beside {beside}")
+        self._say(f"{entry.case.id}: {result.launch.reason}: it is measured again beside {beside}")
 
     def _lineup(self, arms: Sequence[ArmInRound]) -> Lineup[ArmInRound]:
         return Lineup(arms, [self._arm(arm) for arm in arms])
@@ -360,7 +350,7 @@ class GroupRun:
         """Record a launch. Return True if it does not count and must be repeated."""
         entry.environment = entry.environment or dict(result.environment)
         launch = result.launch
-        if launch.contended and launch.outcome == "ok" and entry.tries < RETRIES and not self.spent():
+        if launch.contended and launch.outcome == "ok" and entry.tries < RETRIES and not self._conductor.spent():
             entry.tries += 1
             self._disturbed.append((entry.case.name, launch.contended))
             entry.launches.append(replaced(launch))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Round
+from ipexperf.compare.round import Effort, Round
 from ipexperf.report.lines import named
+
+if TYPE_CHECKING:
+    from ipexperf.conduct.conductor import Conductor
 
 MOST_ARMS = 8
 """Most arms in a round: with more, the turns of two arms are too far apart in time."""
@@ -34,67 +39,71 @@ class Lineup(Generic[Member]):
     arms: Sequence[Arm]
 
 
-class Agenda(Protocol[Entry, Member]):
-    """What rounds are made for: the cases of a group, or comparisons."""
+class Rounds(ABC, Generic[Entry, Member]):
+    """Rounds of what needs some: the cases of a group, or comparisons. Their results can be read at any time."""
 
-    @property
-    def chance(self) -> random.Random:
-        """Draws the order of starts and turns."""
+    repeated: ClassVar[str]
+    """What is said of those that play again because the machine was busy, before the reason."""
 
-    @property
-    def say(self) -> Say:
-        """Says how far the rounds are."""
+    def __init__(self, conductor: Conductor, say: Say, effort: Effort | None, chance: random.Random | None) -> None:
+        self._conductor = conductor
+        self._say = say
+        self._effort = effort or Effort()
+        self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
+        self._servers = ExitStack()
+        """The fork servers of the last round."""
+        self._disturbed: list[tuple[str, str]] = []
+        """The cases whose result of this round does not count because the machine was busy, each with the reason."""
 
-    def spent(self) -> bool:
-        """Whether the budget is spent, so that no round may begin."""
+    def play(self) -> Iterator[None]:
+        """Make rounds until nobody needs one, or the budget is spent.
 
+        Yields after each but the last, so that the caller can record what there is so far.
+        """
+        number = 0
+        with self._servers:
+            while entries := self.open():
+                if self._conductor.spent():
+                    self.cut(entries)
+                    return
+                if number:
+                    yield
+                number += 1
+                self.begin(number, entries)
+                waiting = entries
+                while waiting:
+                    waiting = self._play_part(waiting)
+                    if waiting and self._conductor.spent():
+                        break
+
+    def _play_part(self, waiting: Sequence[Entry]) -> Sequence[Entry]:
+        """Play the next part of a round. Returns who is left for a later part, and who plays again."""
+        schedule, lineups, waiting = self.split(waiting)
+        rounds = schedule.play([lineup.arms for lineup in lineups], self._chance, self._say)
+        for played, lineup in zip(rounds, lineups, strict=False):  # a walk goes on behind its last round
+            waiting = [*waiting, *self.take(lineup, played)]
+        if self._disturbed:
+            names, reasons = zip(*self._disturbed, strict=True)
+            self._say(f"{named(names)}: {self.repeated}{reasons[0]}")
+            self._disturbed.clear()
+        return waiting
+
+    @abstractmethod
     def open(self) -> Sequence[Entry]:
         """Those that need one more round."""
 
+    @abstractmethod
     def cut(self, entries: Sequence[Entry]) -> None:
         """End these, because the budget is spent."""
 
+    @abstractmethod
     def begin(self, number: int, entries: Sequence[Entry]) -> None:
         """Begin the round of this number for these."""
 
+    @abstractmethod
     def split(self, waiting: Sequence[Entry]) -> tuple[Schedule, Sequence[Lineup[Member]], Sequence[Entry]]:
         """Choose who plays next and by which schedule. Returns also who is left for a later part of this round."""
 
+    @abstractmethod
     def take(self, lineup: Lineup[Member], played: Round) -> Sequence[Entry]:
         """Take what came of a lineup. Returns who plays again in this round."""
-
-    def say_repeated(self) -> None:
-        """Say which of those that were taken do not count and play again."""
-
-
-def play(agenda: Agenda[Entry, Member]) -> Iterator[None]:
-    """Make rounds until nobody needs one, or the budget is spent.
-
-    Yields after each but the last, so that the caller can record what there is so far.
-    """
-    number = 0
-    while entries := agenda.open():
-        if agenda.spent():
-            agenda.cut(entries)
-            return
-        if number:
-            yield
-        number += 1
-        agenda.begin(number, entries)
-        waiting = entries
-        while waiting:
-            schedule, lineups, waiting = agenda.split(waiting)
-            rounds = schedule.play([lineup.arms for lineup in lineups], agenda.chance, agenda.say)
-            for played, lineup in zip(rounds, lineups, strict=False):  # a walk goes on behind its last round
-                waiting = [*waiting, *agenda.take(lineup, played)]
-            agenda.say_repeated()
-            if waiting and agenda.spent():
-                break
-
-
-def say_repeated(disturbed: list[tuple[str, str]], what: str, say: Say) -> None:
-    """Say in a line what these cases do again, with the reason of the first, and forget them."""
-    if disturbed:
-        names, reasons = zip(*disturbed, strict=True)
-        say(f"{named(names)}: {what}{reasons[0]}")
-        disturbed.clear()

@@ -7,7 +7,6 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -17,11 +16,12 @@ from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.round import Absence, ArmResult, Effort, Round, excused
-from ipexperf.compare.rounds import Lineup, Say, Schedule
+from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
 from ipexperf.compare.together import Together
 from ipexperf.compare.walk import TELLING, Suite, Walk
 from ipexperf.conduct import launch
-from ipexperf.conduct.conductor import FRESH, Conductor, Forking
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.forking import FRESH, Forking
 from ipexperf.errors import WorkerError
 from ipexperf.judge import metrics, ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
@@ -285,8 +285,10 @@ class Comparison:
         return typical, mean
 
 
-class PairedRounds:
-    """Comparisons that share rounds."""
+class PairedRounds(Rounds[Comparison, Comparison]):
+    """Comparisons that share rounds, each until the judge is sure."""
+
+    repeated = "the machine was busy, so this pair is made again: "
 
     def __init__(
         self,
@@ -308,30 +310,18 @@ class PairedRounds:
         as their comparisons: pairs with a server in common are independent (ADR 46).
         With `repeat_builds` the arms start fresh, and only workers that build their cases once more are forked.
         """
-        self.say = say
-        self.chance = chance or random.Random()  # noqa: S311 - a start order, no secret
-        self.spent = conductor.spent
+        super().__init__(conductor, say, effort, chance)
         self._comparisons = comparisons
-        self._effort = effort or Effort()
-        self._conductor = conductor
         self._show = show or (lambda standing: say(Step(standing)))
         self._fresh = fresh
         self._repeat_builds = repeat_builds
         self._walk = Walk(suite, conductor.spent) if suite else None
-        self._servers = ExitStack()
         self._forked: tuple[set[Comparison], Forking] = (set(), FRESH)
         """The comparisons that have servers, and these servers."""
         self._began = time.monotonic()
-        self._disturbed: list[tuple[str, str]] = []
-        """The cases whose pair of this round does not count, each with the reason."""
 
     def play(self) -> Iterator[None]:
-        """Play rounds until the judge is sure of every comparison, the limit is reached, or the budget is spent.
-
-        Yields after each round but the last.
-        """
-        with self._servers:
-            yield from rounds.play(self)
+        yield from super().play()
         if all(comparison.stop.why is Why.ABSENT for comparison in self._comparisons):  # green would mean: not slower
             for comparison in self._comparisons:
                 if comparison.failure is not None:
@@ -347,7 +337,7 @@ class PairedRounds:
     def begin(self, number: int, entries: Sequence[Comparison]) -> None:
         if self._walk:
             left = self._left(number, entries)
-            self.say(Step(f"walk {number}: {units.plural(len(entries), 'test')}{left}"))
+            self._say(Step(f"walk {number}: {units.plural(len(entries), 'test')}{left}"))
 
     def split(self, waiting: Sequence[Comparison]) -> tuple[Schedule, list[Lineup[Comparison]], Sequence[Comparison]]:
         """At most MOST_ARMS arms share a round, with as many pairs each. Arms that are measured apart share none."""
@@ -370,7 +360,7 @@ class PairedRounds:
             servers = self._servers_of(comparisons, arms)
             arms = [replace(arm, builds=servers.forked(arm.case, arm.conditions)) for arm in arms]
             if number == 0 and any(arm.builds is None for arm in arms):
-                self.say("builds are timed once a process, and not repeated: the workers of a case are not forked")
+                self._say("builds are timed once a process, and not repeated: the workers of a case are not forked")
         elif number and not self._fresh:  # the first round measures what a fresh process pays
             servers = self._servers_of(comparisons, arms)
             arms = [replace(arm, conditions=servers.conditions(arm.case, arm.conditions)) for arm in arms]
@@ -402,7 +392,7 @@ class PairedRounds:
             # A driver may end the process itself; the last lines of its log say why.
             outcome, _ = launch.how_it_ended(broken.error, broken.arm.conditions.accelerator)
             if outcome == "out_of_memory" and played.schedule == "together" and not self._walk:
-                self.say(f"{broken.error.reason}: {APART}")
+                self._say(f"{broken.error.reason}: {APART}")
                 comparison.apart = True
             else:
                 comparison.fail(comparison.a if broken is a else comparison.b, broken.error)
@@ -419,9 +409,6 @@ class PairedRounds:
             comparison.ended = Ending(Why.WRONG, "an arm failed its proof or accuracy")
         elif sequential.due(len(comparison.pairs), comparison.policy):
             comparison.judge()
-
-    def say_repeated(self) -> None:
-        rounds.say_repeated(self._disturbed, "the machine was busy, so this pair is made again: ", self.say)
 
     def _standing(self, comparison: Comparison) -> Standing:
         """The estimate so far, and the least and the most seconds left."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
+from ipexperf.conduct.conditions import Conditions
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.errors import WorkerError
 from ipexperf.plan import sizes
@@ -12,6 +16,37 @@ from ipexperf.plan import sizes
 COPIES = 3
 """Least number of copies of the weights in memory. Training also holds gradients and optimizer state; the accuracy
 pass of inference holds the weights in fp32 and in float64, which is twice as wide."""
+
+
+class Footprints:
+    """The footprints of a run's networks. A worker determines each once, for all cases that have it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._known: dict[tuple[str, int, str, bool], Footprint] = {}
+
+    def refuse_larger(self, case: Case, conditions: Conditions) -> None:
+        """Raise WorkerError if the case is larger than its model's default, which fits, and too large to fit here."""
+        if not registry.devices.get(case.device).hosted or not larger(case):
+            return
+        try:
+            footprint = self._footprint(case, conditions)
+        except WorkerError as error:
+            if error.outcome == "out_of_memory":
+                raise
+            self._say(f"{case.id}: its memory could not be estimated beforehand: {error.reason}")
+            return
+        processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
+        refuse(case, footprint, conditions.memory, processes)
+
+    def _footprint(self, case: Case, conditions: Conditions) -> Footprint:
+        key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
+        if key not in self._known:
+            plain = replace(case, stack="stock", dtype="fp32", knobs=())
+            with conditions.worker() as worker:
+                reply = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
+            self._known[key] = Footprint.parse(reply)
+        return self._known[key]
 
 
 def larger(case: Case) -> bool:

@@ -184,7 +184,7 @@ def test_a_case_is_ready_when_its_device_is_free(
         while_waiting(monkeypatch, lambda: (setattr(clock, "now", 100.0), other.close()))
         conductor.ready(CASE)
     assert said[-1] == "the CPU is free"
-    assert conductor.left() == 60.0
+    clock.now = 160.0
     assert not conductor.spent()
     clock.now = 161.0
     assert conductor.spent()

@@ -67,24 +67,6 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     return ready
 
 
-@pytest.mark.parametrize(("punctual", "seconds"), [(True, 40.0), (False, 600.0)])
-def test_a_training_may_outlast_the_budget_unless_the_run_is_punctual(
-    *, punctual: bool, seconds: float, teacher: Teacher, ready: Callable[..., Path], fake: str, tmp_path: Path
-) -> None:
-    """A run of fixed length stops it. Otherwise the next run finds the weights made."""
-    del ready  # registers the model
-    options = Options(load=(fake,), timeout=100.0, budget=40.0)
-    Conductor(
-        options,
-        tmp_path,
-        lambda _: None,
-        clock=lambda: 0.0,
-        start=teacher.start,
-        punctual=punctual,
-    ).ready(LEARNER)
-    assert teacher.seconds == pytest.approx(seconds, abs=1)  # the lease adds what it waited
-
-
 @pytest.mark.process
 def test_weights_are_made_once_and_stored_with_their_checksum(ready: Callable[..., Path], teacher: Teacher) -> None:
     """A second run finds them, prints nothing and trains nothing. `sha256sum` can check them."""
