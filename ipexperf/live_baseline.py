@@ -21,7 +21,7 @@ from ipexperf import lock as locks
 from ipexperf import scratch, units
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
-from ipexperf.compare.against import Against
+from ipexperf.compare.against import PairPlan
 from ipexperf.environments import indexes, make, resolve, shipped, sources
 from ipexperf.environments.sources import Source
 from ipexperf.errors import BaselineError, HistoryError, LockError, UsageError
@@ -36,7 +36,7 @@ from ipexperf.sentences import few
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.compare.against import OtherResults
+    from ipexperf.compare.against import FirstArmResults
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
@@ -72,9 +72,9 @@ class Wanted:
 class OtherArms:
     """What the cases of a run are compared with, and why the others are judged by stored numbers."""
 
-    named: Against | None = None
+    named: PairPlan | None = None
     """The arm that the user named. Then all cases are compared with it."""
-    live: dict[Case, Against] = field(default_factory=dict)
+    live: dict[Case, PairPlan] = field(default_factory=dict)
     """The software of its baseline, for each case that is judged live."""
     stored: dict[Case, str] = field(default_factory=dict)
     """Why each other case that has a baseline is judged by stored numbers."""
@@ -82,7 +82,7 @@ class OtherArms:
     current: Lock | None = None
     """The software of this run, if it was compared with a lock."""
 
-    def of(self, recorded: Case) -> Against | None:
+    def of(self, recorded: Case) -> PairPlan | None:
         """The other arm of a case, as it was recorded."""
         return self.named or self.live.get(recorded)
 
@@ -136,7 +136,7 @@ def _short(wanted: Wanted, new: Lock) -> str:
     return few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software"
 
 
-def machine(other: OtherResults, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
+def machine(other: FirstArmResults, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
     """Compare the baseline's software, as measured now, with its stored numbers. None if the hardware differs."""
     if accepted is None or not other.times or incomparable(accepted.environment, other.environment):
         return None
@@ -161,7 +161,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
     if not wanted:
         return OtherArms(stored=stored)
     current = locked.current_lock(options)
-    live: dict[Case, Against] = {}
+    live: dict[Case, PairPlan] = {}
     for name, accepted in {_name(accepted): accepted for accepted in wanted.values()}.items():
         ours = [case for case, other in wanted.items() if _name(other) == name]
         if locks.same_software(accepted.lock, current) and not accepted.changed and not words.more:

@@ -24,7 +24,7 @@ from ipexperf.running.reporter import Reporter
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against
+    from ipexperf.compare.against import PairPlan
     from ipexperf.compare.walk import Suite
     from ipexperf.history.store import Status
     from ipexperf.plan.arms import ArmSpec
@@ -85,7 +85,7 @@ class Run:
         """Who measures, once the run is open."""
         self._compare_with(comparing.find(options, self.plan.cases, say))
 
-    def _compare_with(self, named: Against | None) -> None:
+    def _compare_with(self, named: PairPlan | None) -> None:
         """Judge the planned cases beside this arm if there is one, else by their baselines."""
         self.judge = CaseJudge(self.options, self.plan.cases, OtherArms(named), self._recorder)
         self.reporter = Reporter(self.plan, self.judge, self._places, self._folder)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against, AgainstRun, Judged
+    from ipexperf.compare.against import JudgedCase, PairPlan, PairRun
     from ipexperf.compare.sequence import Comparison
     from ipexperf.history.store import Status
     from ipexperf.plan.arms import ArmSpec
@@ -50,7 +50,7 @@ def add_ab(subparsers: console.Subparsers) -> None:
 def run_ab(arguments: argparse.Namespace) -> int:
     """Compare every planned case in both arms. However it ends, print and record what was measured."""
     from ipexperf.bench import loading
-    from ipexperf.compare.against import AgainstRun
+    from ipexperf.compare.against import PairRun
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import arms, gates, groups
     from ipexperf.plan.reading import targets_of
@@ -70,7 +70,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
     try:
         for group in groups.groups(against.cases):
             cases = [(case, gates.AS_ALL) for case in group.cases]
-            running = AgainstRun(against, cases, conductor, progress.say, show=progress.show)
+            running = PairRun(against, cases, conductor, progress.say)
             try:
                 with progress:
                     for _ in running.play():
@@ -126,7 +126,7 @@ def _with_networks(options: Options, targets: Sequence[str]) -> Options:
     return dataclasses.replace(options, load=(*options.load, *targets), model=model)
 
 
-def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, Options]:
+def _planned(arguments: argparse.Namespace, options: Options) -> tuple[PairPlan, Options]:
     """Both arms of every planned case. Raise UsageError if one of them cannot run."""
     from ipexperf import run
     from ipexperf.commands import progress
@@ -156,7 +156,7 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
 class _Answer:
     """Prints and records comparisons as soon as their group has ended."""
 
-    def __init__(self, against: Against, recorder: Recorder, *, as_json: bool) -> None:
+    def __init__(self, against: PairPlan, recorder: Recorder, *, as_json: bool) -> None:
         self.slower = False
         self.flaw: Exception | None = None
         """The first error: an arm failed, is not what its label says, or is wrong."""
@@ -164,7 +164,7 @@ class _Answer:
         self._recorder = recorder
         self._json: list[dict[str, Any]] | None = [] if as_json else None
 
-    def tell(self, running: AgainstRun, judged: Mapping[Case, Judged]) -> None:
+    def tell(self, running: PairRun, judged: Mapping[Case, JudgedCase]) -> None:
         """Print and record the cases of a group."""
         comparisons = running.comparisons()
         for case, (measurement, verdict, policy) in judged.items():
@@ -197,13 +197,10 @@ class _Answer:
 
 def _flaw(comparison: Comparison | None) -> str:
     """The first failed check of a pair, with the name of the arm, or an empty string."""
-    from ipexperf.compare.sequence import wrong
-
-    for pair in comparison.pairs[:1] if comparison else ():
-        for side in (pair.a, pair.b):
-            if flaw := wrong(side.launch):
-                return f"{side.arm.name}: {flaw}"
-    return ""
+    if comparison is None:
+        return ""
+    flaws = zip((comparison.a, comparison.b), comparison.flaws, strict=False)  # before the first pair there are none
+    return next((f"{arm.name}: {flaw}" for arm, flaw in flaws if flaw), "")
 
 
 def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
@@ -227,7 +224,7 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[str]:
+def _lines(against: PairPlan, comparison: Comparison, verdict: Verdict) -> list[str]:
     """One comparison for people: first the speed of b, then the arms, their differences, and why it ended."""
     from ipexperf import units
     from ipexperf.compare.sequence import APART, SAME
@@ -260,10 +257,9 @@ def _kernel_lines(comparison: Comparison) -> Sequence[str]:
     """The differences of b's fingerprint from a's in the first pair."""
     from ipexperf.judge import structure
 
-    sides = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
-    if None in sides or not sides:
+    if None in comparison.fingerprints or not comparison.pairs:
         return []
-    state = structure.between(*sides)
+    state = structure.between(*comparison.fingerprints)
     return [f"ran      {line}" for line in state.changes or (state.reason or "the same kernels in both arms",)]
 
 

@@ -100,8 +100,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
             return [f"A/A of {case.id}: failed: {error.outcome}: {error}", UNKNOWN]
     if same.failure is not None:
         return [f"A/A of {case.id}: failed: {same.failure.error.outcome}: {same.failure.error}", UNKNOWN]
-    sides = [side.launch for pair in same.pairs[:1] for side in (pair.a, pair.b)]
-    if flaw := next(filter(None, map(sequence.wrong, sides)), ""):
+    if flaw := next(filter(None, same.flaws), ""):
         return [f"A/A of {case.id}: invalid: {flaw}", UNKNOWN]
     verdict = same.decision.verdict
     return [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.steps import Standing
+
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
-
-    from ipexperf.compare.sequence import Standing
 
 
 def say(text: str) -> None:
@@ -47,20 +47,14 @@ class Progress:
             self._bars.stop()
 
     def say(self, text: str) -> None:
-        """Print a line, above the bars if there are any."""
+        """Print a line, above the bars if there are any. How far a comparison is moves its bar instead."""
         if self._bars is None:
             say(text)
+        elif isinstance(text, Standing):
+            self._bars.start()  # not earlier: an empty display would wipe out what others write on the line
+            if text.name not in self._tasks:
+                self._tasks[text.name] = self._bars.add_task(text.name, total=text.most, so_far=text.so_far)
+            task = self._tasks[text.name]
+            self._bars.update(task, completed=text.done, total=text.most, so_far=text.so_far)
         else:
             self._bars.console.print(f"  {text}", markup=False, highlight=False, style="dim")
-
-    def show(self, standing: Standing) -> None:
-        """Move the bar of a comparison, or print a line."""
-        if self._bars is None:
-            self.say(str(standing))
-            return
-        self._bars.start()  # not earlier: an empty display would wipe out what others write on the line
-        so_far = "  ".join(filter(None, (standing.estimate, standing.left)))
-        if standing.name not in self._tasks:
-            self._tasks[standing.name] = self._bars.add_task(standing.name, total=standing.most, so_far=so_far)
-        task = self._tasks[standing.name]
-        self._bars.update(task, completed=standing.done, total=standing.most, so_far=so_far)

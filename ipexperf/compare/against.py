@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
-from ipexperf.compare.round import Effort
-from ipexperf.compare.sequence import Comparison, Pair, PairedRounds, Standing, Why
+from ipexperf.compare.round import Effort, ended_launch
+from ipexperf.compare.sequence import Comparison, Pair, PairedRounds, Why
 from ipexperf.compare.walk import Suite
-from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
 from ipexperf.environments import sources
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge import answers, metrics, screen, stalls, structure
+from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.outcomes import StructureGate
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
     from ipexperf.result import Measurement, RoundRecord, Verdict
 
 AS_IT_IS = arms.ArmSpec()
-Judged = tuple["Measurement", "Verdict", PairPolicy]
+JudgedCase = tuple["Measurement", "Verdict", PairPolicy]
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
-    """The first arm, the option that named it, the case that it runs for each planned case, and the judge's policy."""
+class PairPlan:
+    """How cases are compared in pairs: both arms, the case that the first runs for each, and the judge's policy."""
 
     words: arms.ArmSpec
+    """The first arm in the user's words."""
     source: str
+    """The option that named it."""
     cases: Mapping[Case, Case]
     policy: PairPolicy
     own: arms.ArmSpec = AS_IT_IS
@@ -79,8 +81,8 @@ class Against:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherResults:
-    """The results of the other arm of a case."""
+class FirstArmResults:
+    """The results of the first arm of a case."""
 
     times: tuple[float, ...] = ()
     """Its times, one for each launch that has one."""
@@ -103,18 +105,17 @@ class _Entry:
     """None: its arms could not be made, or it was not begun."""
 
 
-class AgainstRun:
+class PairRun:
     """Compares the cases of a group with the other arm. Results so far can be read at any time."""
 
     def __init__(
         self,
-        against: Against,
+        against: PairPlan,
         cases: Sequence[tuple[Case, GateWish]],
         conductor: Conductor,
         say: Callable[[str], None],
         effort: Effort | None = None,
         chance: random.Random | None = None,
-        show: Callable[[Standing], None] | None = None,
         suite: Suite | None = None,
     ) -> None:
         """Plan the comparisons. `cases` come with the wish of their test, and `suite` has the tests of functions."""
@@ -128,7 +129,6 @@ class AgainstRun:
             _Entry(case, against.policy_of(wish), against.metrics if wish.gate is None else wish.gate)
             for case, wish in cases
         ]
-        self._show = show
         self._suite = suite
 
     def play(self) -> Iterator[None]:
@@ -143,7 +143,6 @@ class AgainstRun:
             self._say,
             effort=self._effort,
             chance=self._chance,
-            show=self._show,
             fresh=any(gates.needs_fresh(entry.gate) for entry in begun),
             repeat_builds=any(gates.repeats_builds(entry.gate) for entry in begun),
             suite=self._suite,
@@ -152,8 +151,8 @@ class AgainstRun:
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:
         """Both arms of a case, or None if one of them cannot be made."""
         other = self._against.cases[entry.case]
-        for side in (entry.case, other):
-            if lost := self._conductor.quarantined(side):
+        for case in (entry.case, other):
+            if lost := self._conductor.quarantined(case):
                 entry.launches = lost
                 return None
         if self._conductor.spent():
@@ -165,8 +164,8 @@ class AgainstRun:
             blamed, name = entry.case, self._against.names[1]
             b = arm.arm(self._conductor, entry.case, self._against.own, name)
         except WorkerError as error:
-            outcome, reason = launch.how_it_ended(error, registry.devices.get(blamed.device).accelerator)
-            entry.launches = [Launch(0, outcome, f"{name}: {reason}" if name else reason, log=error.log)]
+            ended = ended_launch(0, error, accelerator=registry.devices.get(blamed.device).accelerator)
+            entry.launches = [replace(ended, reason=f"{name}: {ended.reason}") if name else ended]
             self._conductor.quarantine_if_lost(blamed, entry.launches)
             return None
         changed = self._against.changed  # the software of a baseline has the copies of its time
@@ -176,9 +175,9 @@ class AgainstRun:
         """The comparison so far of each case whose arms could be made."""
         return {entry.case: entry.comparison for entry in self._entries if entry.comparison}
 
-    def other_sides(self) -> dict[Case, OtherResults]:
-        """The results of the other arm of each case whose arms could be made."""
-        return {case: _other_side(comparison) for case, comparison in self.comparisons().items()}
+    def first_arms(self) -> dict[Case, FirstArmResults]:
+        """The results of the first arm of each case whose arms could be made."""
+        return {case: _first_arm(comparison) for case, comparison in self.comparisons().items()}
 
     @property
     def rounds(self) -> list[RoundRecord]:
@@ -196,13 +195,11 @@ class AgainstRun:
         records.sort(key=lambda record: record.started_at)
         return [replace(record, number=number) for number, record in enumerate(records, 1)]
 
-    def judged(self, cut: str = "") -> dict[Case, Judged]:
+    def judged(self, cut: str = "") -> dict[Case, JudgedCase]:
         """Judge each case on what is known. `cut` is the reason for cases that were not begun."""
         return {entry.case: self._judged(entry, cut) for entry in self._entries}
 
-    def _judged(self, entry: _Entry, cut: str) -> Judged:
-        from ipexperf.judge import metrics, screen, stalls
-
+    def _judged(self, entry: _Entry, cut: str) -> JudgedCase:
         recorded, comparison = self._against.recorded(entry.case), entry.comparison
         if comparison is None or comparison.stop.why is Why.ABSENT:
             entry.cut = entry.cut or (comparison.stop.text if comparison else "")
@@ -227,23 +224,19 @@ class AgainstRun:
 
     def _with_answers(self, verdict: Verdict, pairs: Sequence[Pair]) -> Verdict:
         """The verdict that names other answers than the first arm's. They fail if that is a baseline's."""
-        from ipexperf.judge import answers
-        from ipexperf.judge.policy import Policy
-        from ipexperf.judge.screen import accuracy_change
-
         a, b = pairs[0].a, pairs[0].b
         before = answers.common(pair.a.launch.answers for pair in pairs)
         now = answers.common(pair.b.launch.answers for pair in pairs)
-        found = answers.difference(before, now, "the other arm's")
-        if isinstance(verdict.evidence, PairsEvidence):
-            told, not_told = (found.text, "") if found.compared else ("", found.text)
-            evidence = replace(verdict.evidence, answers=told, uncompared=not_told or answers.uncompared(before, now))
-            verdict = replace(verdict, evidence=evidence)
+        difference = answers.difference(before, now, "the other arm's")
+        if verdict.pairs is not None:
+            named, unable = (difference.text, "") if difference.compared else ("", difference.text)
+            uncompared = unable or answers.uncompared(before, now)
+            verdict = replace(verdict, evidence=replace(verdict.pairs, answers=named, uncompared=uncompared))
         if not self._against.lock:
-            return answers.named(verdict, replace(found, fails=False))
-        if a.arm.case == b.arm.case and (text := accuracy_change(a.launch.metrics, b.launch.metrics, Policy())):
-            found = answers.Difference(text, fails=True)
-        return answers.named(verdict, found)
+            return answers.named(verdict, replace(difference, fails=False))
+        if a.arm.case == b.arm.case and (text := screen.accuracy_change(a.launch.metrics, b.launch.metrics, Policy())):
+            difference = answers.Difference(text, fails=True)
+        return answers.named(verdict, difference)
 
     def _evidence(self, comparison: Comparison) -> PairsEvidence:
         return PairsEvidence(
@@ -258,21 +251,19 @@ class AgainstRun:
         )
 
 
-def _other_side(comparison: Comparison) -> OtherResults:
-    sides = [pair.a for pair in comparison.pairs if pair.a.launch.metrics.get(PRIMARY, 0) > 0]
+def _first_arm(comparison: Comparison) -> FirstArmResults:
+    results = [pair.a for pair in comparison.pairs if pair.a.launch.metrics.get(PRIMARY, 0) > 0]
     failure, unable = comparison.failure, ""
     if failure is not None and failure.arm is comparison.a:
         unable = failure.error.reason
     elif comparison.stop.why is Why.WRONG:
-        unable = sequence.wrong(comparison.pairs[0].a.launch)
-    times = tuple(side.launch.metrics[PRIMARY] for side in sides)
-    return OtherResults(times, sides[0].environment if sides else {}, unable)
+        unable = comparison.flaws[0]
+    times = tuple(result.launch.metrics[PRIMARY] for result in results)
+    return FirstArmResults(times, results[0].environment if results else {}, unable)
 
 
 def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
     """The verdicts on other metrics than speed. They are judged once, when speed needs no more pairs."""
-    from ipexperf.judge import metrics
-
     pairs = comparison.metrics
     mean = metrics.of_mean(comparison.mean, pairs, entry.policy, entry.gate)
     return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha, of_call=entry.case.is_call)
@@ -290,15 +281,13 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
     """The launch record of an arm that failed, or that is not what its label says."""
     if comparison.failure is not None:
         accelerator = comparison.failure.arm.conditions.accelerator
-        ended = launch.how_it_ended(comparison.failure.error, accelerator)
-        return [Launch(number, *ended, log=comparison.failure.error.log)]
-    if comparison.stop.why is Why.WRONG:
-        flaws = (flaw for pair in comparison.pairs if (flaw := sequence.wrong(pair.a.launch)))
-        return [Launch(number, "error", f"{comparison.a.name}: {flaw}") for flaw in list(flaws)[:1]]
+        return [ended_launch(number, comparison.failure.error, accelerator=accelerator)]
+    if comparison.stop.why is Why.WRONG and (flaw := comparison.flaws[0]):
+        return [Launch(number, "error", f"{comparison.a.name}: {flaw}")]
     return []
 
 
-def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) -> Against | None:
+def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) -> PairPlan | None:
     """The other arm of a run, or None. Raise UsageError if some case cannot run in it."""
     if options.arm is None:
         if options.against == STORED:
@@ -323,11 +312,11 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
     return of(words, others, options)
 
 
-def of(words: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> Against:
+def of(words: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> PairPlan:
     """The arm of `--perf-against` that runs these cases, judged as the options say."""
     source = options.source("against")
     policy = PairPolicy(**arms.policy(options)).shared(len(cases))
-    return Against(words, source, cases, policy, metrics=gates.gate(options), changed=changed((words,), options))
+    return PairPlan(words, source, cases, policy, metrics=gates.gate(options), changed=changed((words,), options))
 
 
 def changed(words: Iterable[arms.ArmSpec], options: Options) -> tuple[str, ...]:
@@ -336,15 +325,13 @@ def changed(words: Iterable[arms.ArmSpec], options: Options) -> tuple[str, ...]:
     return tuple(x for sha in commits for x in sources.others_changed({"commit": sha}, options.baselines) or ())
 
 
-def between(a: arms.ArmSpec, b: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> Against:
+def between(a: arms.ArmSpec, b: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> PairPlan:
     """Both arms of `ab`, for cases that are judged as those of `--perf-against`."""
     return replace(of(a, cases, options), source="--a", own=b, names=("a", "b"), changed=changed((a, b), options))
 
 
 def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureGate) -> Verdict:
     """The verdict, with how the case's fingerprint differs from the other arm's."""
-    from ipexperf.judge import structure
-
     if measurement.failure or not measurement.counted:
         return verdict
     first = measurement.counted[0]

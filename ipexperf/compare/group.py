@@ -15,7 +15,7 @@ from ipexperf.case import Case
 from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Absence, ArmResult, Effort, Round
+from ipexperf.compare.round import Absence, ArmResult, Effort, Round, ended_launch
 from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
 from ipexperf.compare.together import Together
 from ipexperf.compare.walk import TELLING, Suite, Walk
@@ -23,7 +23,6 @@ from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.conduct.forking import FRESH
-from ipexperf.conduct.launch import how_it_ended
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.judge.environment import differences, hardware_changes
@@ -78,7 +77,12 @@ class CaseInProgress:
 
     @property
     def open(self) -> bool:
-        return self.missing > 0 and not self.over and not self.cut and self.conditions is not None
+        return self.missing > 0 and self.startable and not self.cut
+
+    @property
+    def startable(self) -> bool:
+        """Whether it can be launched at all."""
+        return self.conditions is not None and not self.over
 
     @property
     def accurate(self) -> bool:
@@ -229,7 +233,7 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
             return []
         self._extra += 1
         self._say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
-        measurable = [entry for entry in self._entries if entry.conditions and not entry.over and not entry.cut]
+        measurable = [entry for entry in self._entries if entry.startable and not entry.cut]
         for entry in measurable:
             entry.missing, entry.extra = 1, True
         return measurable
@@ -274,12 +278,12 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
             twin = [ArmInRound(first, "twin")] if twinned else []
             return [*(ArmInRound(entry, "case") for entry in waiting), *twin], []
         arms = [ArmInRound(first, "case")]
-        host = next((entry for entry in self._entries if entry.case == plainest and entry.conditions), None)
-        if first.case == plainest:
-            if self._request.twin and first.company > 1 and len(self._entries) > 1:
+        host = next((entry for entry in self._entries if entry.case == plainest and entry.startable), None)
+        if first.company > 1 and len(self._entries) > 1:
+            if first.case != plainest and host is not None:
+                arms.append(ArmInRound(host, "reference"))
+            elif first.case == plainest and self._request.twin:
                 arms.append(ArmInRound(first, "twin"))
-        elif host is not None and not host.over and first.company > 1 and len(self._entries) > 1:
-            arms.append(ArmInRound(host, "reference"))
         if (plain := self._plain_of(first, arms, waiting)) is not None and self._fits(arms, plain):
             arms.append(ArmInRound(plain, "reference"))
         rest = []
@@ -303,12 +307,12 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         """
         plainer = [entry.case.without(name) for name, _ in entry.case.settings]
         here = [*waiting, *(arm.entry for arm in arms)]
-        apart = (other for other in self._entries if other.conditions and not other.over and other not in here)
+        apart = (other for other in self._entries if other.startable and other not in here)
         return next((other for other in apart if other.case in plainer), None)
 
     def _plainest(self) -> Case:
         """The plainest case among those that can be launched: the reference."""
-        measurable = [entry.case for entry in self._entries if entry.conditions and not entry.over]
+        measurable = [entry.case for entry in self._entries if entry.startable]
         return reference(measurable or [entry.case for entry in self._entries])
 
     @staticmethod
@@ -401,8 +405,7 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
 
 def _ended(entry: CaseInProgress, error: WorkerError) -> Launch:
     """The launch of a case whose process ended with this error, or that could not be started."""
-    ended = how_it_ended(error, registry.devices.get(entry.case.device).accelerator)
-    return Launch(len(entry.launches), *ended, log=error.log)
+    return ended_launch(len(entry.launches), error, accelerator=registry.devices.get(entry.case.device).accelerator)
 
 
 def _one_apart(a: Case, b: Case) -> bool:

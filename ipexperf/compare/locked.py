@@ -13,7 +13,7 @@ from ipexperf import lock as locks
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.compare import arm
-from ipexperf.compare.against import Against
+from ipexperf.compare.against import PairPlan
 from ipexperf.conduct import process
 from ipexperf.environments import make
 from ipexperf.lock import Lock
@@ -76,7 +76,7 @@ def against(
     options: Options,
     cache: Path,
     say: Say,
-) -> tuple[Against, dict[Case, str]]:
+) -> tuple[PairPlan, dict[Case, str]]:
     """The software of a lock as what cases are compared with, and why some of them cannot be. May take minutes.
 
     `source` is the option that named it. Raises LockError if it cannot be made again, UsageError if it cannot import
@@ -85,7 +85,7 @@ def against(
     replaced = Replaced.of(words.variables)
     words = with_lock(words, lock, options, cache, say)
     able, unable = _cases_of_arm(words, cases, arm.facts(words, options, source))
-    made = Against(
+    made = PairPlan(
         words,
         source,
         able,

@@ -18,7 +18,6 @@ from ipexperf.conduct import instances
 from ipexperf.conduct.instances import Window
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
-    how_it_ended,
     of_samples,
     record,
     to_samples,
@@ -92,13 +91,6 @@ def guarded(player: Player) -> Iterator[None]:
         player.failure = player.arm.blamed(error)
         for worker in player.workers:
             worker.kill()
-
-
-def failed(player: Player) -> Launch:
-    """The launch record of an arm that failed."""
-    assert player.failure is not None  # noqa: S101 - asked of those alone
-    error = player.failure
-    return Launch(player.arm.index, *how_it_ended(error, player.arm.conditions.accelerator), log=error.log)
 
 
 class Player(ABC):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.compare.arm import Arm
+from ipexperf.conduct.launch import how_it_ended
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.result import Launch, RoundRecord, Schedule, SeatRecord
@@ -55,12 +56,9 @@ class ArmResult:
     """The error that ended the arm. It has no numbers then."""
 
 
-def excused(launch: Launch) -> Launch:
-    """The launch, with a busy machine as a mere note: where only ratios count, it hit the other arms as well."""
-    if not launch.contended:
-        return launch
-    busy = f"took turns on a contended machine, as did the other arm: {launch.contended}"
-    return replace(launch, contended="", notes=(*launch.notes, busy))
+def ended_launch(index: int, error: WorkerError, *, accelerator: bool) -> Launch:
+    """The launch of this number whose process ended with an error, or could not be started."""
+    return Launch(index, *how_it_ended(error, accelerator), log=error.log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,17 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from ipexperf import units
 from ipexperf.bench.outcome import ABSENT
 from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
-from ipexperf.compare.round import Absence, ArmResult, Effort, Round, excused
+from ipexperf.compare.round import Absence, ArmResult, Effort, Round
 from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
 from ipexperf.compare.together import Together
 from ipexperf.compare.walk import TELLING, Suite, Walk
@@ -26,9 +27,8 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge import metrics, ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.sequential import Decision
-from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, PRIMARY, Launch
-from ipexperf.steps import Step
+from ipexperf.steps import Standing, Step
 
 APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
@@ -77,33 +77,9 @@ class Pair:
     log_ratio: float
     round: Round
 
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The state of a comparison before its next round; `str()` is a line for people."""
-
-    name: str
-    done: int
-    most: int
-    so_far: Ratio | None
-    seconds_left: tuple[float, float] | None
-    """Until the judge looks next, and until it has looked for the last time."""
-
     @property
-    def estimate(self) -> str:
-        """The ratio so far with its interval, or an empty string."""
-        if self.so_far is None or self.so_far.lo is None:
-            return ""
-        return str(self.so_far) if self.so_far.narrow else f"{units.percent(self.so_far.value)}, too few pairs to tell"
-
-    def __str__(self) -> str:
-        line = f"{self.name}: pair {self.done + 1} of at most {self.most}"
-        return "; ".join([line, *([f"so far {self.estimate}", self.left] if self.estimate and self.left else [])])
-
-    @property
-    def left(self) -> str:
-        """How long it still takes, or an empty string."""
-        return "" if self.seconds_left is None else f"{units.seconds_between(*self.seconds_left)} more"
+    def launches(self) -> tuple[Launch, Launch]:
+        return self.a.launch, self.b.launch
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +121,7 @@ class Comparison:
         if not self.pairs:
             return differ(self.a, self.b, None)
         a, b = self.pairs[0].a, self.pairs[0].b
-        ran = [name for side in (b, a) for name in (side.launch.fingerprint or {}).get("ran", ())]
+        ran = [name for capture in reversed(self.fingerprints) for name in (capture or {}).get("ran", ())]
         return differ(self.a, self.b, (a.environment, b.environment), ran)
 
     @property
@@ -155,7 +131,22 @@ class Comparison:
     @property
     def metrics(self) -> list[tuple[Mapping[str, float], Mapping[str, float]]]:
         """The metrics of both arms in each pair."""
-        return [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in self.pairs]
+        return [(a.metrics, b.metrics) for a, b in self._launches]
+
+    @property
+    def _launches(self) -> list[tuple[Launch, Launch]]:
+        return [pair.launches for pair in self.pairs]
+
+    @property
+    def fingerprints(self) -> list[Mapping[str, Any] | None]:
+        """Those of both arms in the first pair, or nothing before it has been made."""
+        return [launch.fingerprint for pair in self._launches[:1] for launch in pair]
+
+    @property
+    def flaws(self) -> list[str]:
+        """The first failed check of each arm in the first pair, or an empty text: a fast but wrong arm must not win."""
+        checks = [(*launch.proof, *launch.accuracy) for pair in self._launches[:1] for launch in pair]
+        return [next((str(check) for check in part if not check.ok), "") for part in checks]
 
     @property
     def cut(self) -> bool:
@@ -166,14 +157,13 @@ class Comparison:
     @property
     def warm(self) -> int | None:
         """Untimed steps before a turn: as many as either arm needed in the first round, the same for both."""
-        launches = [side.launch for pair in self.pairs[:1] for side in (pair.a, pair.b)]
-        needed = [launch.gate["turn_warm"] for launch in launches if "turn_warm" in launch.gate]
+        needed = [x.gate["turn_warm"] for pair in self._launches[:1] for x in pair if "turn_warm" in x.gate]
         return int(max(needed)) if needed else None
 
     @property
     def _alone(self) -> bool:
         """Whether the steps of both arms worked in one thread in all pairs so far."""
-        return bool(self.pairs) and all("alone" in one.launch.gate for pair in self.pairs for one in (pair.a, pair.b))
+        return bool(self.pairs) and all("alone" in launch.gate for pair in self._launches for launch in pair)
 
     @property
     def mean_logs(self) -> list[float]:
@@ -182,12 +172,12 @@ class Comparison:
         The mean of their logs would be too small: stalls are in few pairs, and long there. A pair's typical steps say
         how quick the machine was.
         """
-        sides = self.metrics
-        if not all(0 < side.get(name, 0.0) < math.inf for both in sides for side in both for name in TIMES):
+        both = self.metrics
+        if not all(0 < arm.get(name, 0.0) < math.inf for pair in both for arm in pair for name in TIMES):
             return []
-        typical = [math.sqrt(a[PRIMARY] * b[PRIMARY]) for a, b in sides]
-        before = [a[MEAN] / level for (a, _), level in zip(sides, typical, strict=True)]
-        now = [b[MEAN] / level for (_, b), level in zip(sides, typical, strict=True)]
+        typical = [math.sqrt(a[PRIMARY] * b[PRIMARY]) for a, b in both]
+        before = [a[MEAN] / level for (a, _), level in zip(both, typical, strict=True)]
+        now = [b[MEAN] / level for (_, b), level in zip(both, typical, strict=True)]
         means = statistics.fmean(before), statistics.fmean(now)
         slower = math.log(means[1] / means[0])
         return [slower + b / means[1] - a / means[0] for a, b in zip(before, now, strict=True)]
@@ -199,10 +189,10 @@ class Comparison:
         A few pairs may hold as many stalls by chance, and then say nothing of how many there are.
         """
         of_mean = metrics.for_mean(self.policy, self.gate)
-        launches = [side.launch for pair in self.pairs for side in (pair.a, pair.b) if side.launch.samples]
-        if of_mean is None or not launches:
+        samples = [launch.samples for pair in self._launches for launch in pair if launch.samples]
+        if of_mean is None or not samples:
             return of_mean
-        added = math.sqrt(2 * statistics.fmean(stalls.of_longest(one.samples) ** 2 for one in launches))
+        added = math.sqrt(2 * statistics.fmean(stalls.of_longest(one) ** 2 for one in samples))
         return replace(of_mean, floor=max(of_mean.floor, OF_LONGEST * added))
 
     def arms(self) -> list[Arm]:
@@ -298,21 +288,18 @@ class PairedRounds(Rounds[Comparison, Comparison]):
         *,
         effort: Effort | None = None,
         chance: random.Random | None = None,
-        show: Callable[[Standing], None] | None = None,
         fresh: bool = False,
         repeat_builds: bool = False,
         suite: Suite | None = None,
     ) -> None:
         """Plan the rounds. With a `suite` they are walks through its tests.
 
-        `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
         Unless they must start `fresh`, workers are forked in every round but the first, from servers that live as long
         as their comparisons: pairs with a server in common are independent (ADR 46).
         With `repeat_builds` the arms start fresh, and only workers that build their cases once more are forked.
         """
         super().__init__(conductor, say, effort, chance)
         self._comparisons = comparisons
-        self._show = show or (lambda standing: say(Step(standing)))
         self._fresh = fresh
         self._repeat_builds = repeat_builds
         self._walk = Walk(suite, conductor.spent) if suite else None
@@ -354,7 +341,7 @@ class PairedRounds(Rounds[Comparison, Comparison]):
     def _lineup(self, comparisons: Sequence[Comparison]) -> Lineup[Comparison]:
         number = len(comparisons[0].pairs)
         for comparison in comparisons:
-            self._show(self._standing(comparison))
+            self._say(self._standing(comparison))
         arms = [arm for comparison in comparisons for arm in comparison.arms()]
         if self._repeat_builds:
             servers = self._servers_of(comparisons, arms)
@@ -405,18 +392,16 @@ class PairedRounds(Rounds[Comparison, Comparison]):
             # Later captures tell how much their counts vary: one fingerprint is enough.
             a, b = (replace(one, launch=replace(one.launch, fingerprint=None)) for one in (a, b))
         comparison.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
-        if wrong(comparison.pairs[0].a.launch) or wrong(comparison.pairs[0].b.launch):
+        if any(comparison.flaws):
             comparison.ended = Ending(Why.WRONG, "an arm failed its proof or accuracy")
         elif sequential.due(len(comparison.pairs), comparison.policy):
             comparison.judge()
 
     def _standing(self, comparison: Comparison) -> Standing:
-        """The estimate so far, and the least and the most seconds left."""
-        number, logs = len(comparison.pairs), comparison.log_ratios
+        number, policy = len(comparison.pairs), comparison.policy
         name = f"{comparison.b.case.name} against {comparison.a.name or comparison.a.case.name}"
-        left = seconds_left(comparison.policy, number, (time.monotonic() - self._began) / number) if number else None
-        estimate = ratios.combine(logs) if number > 1 else None
-        return Standing(name, number, comparison.policy.max_pairs, estimate, left)
+        left = _time_left(policy, number, (time.monotonic() - self._began) / number) if number else ""
+        return Standing(name, number, policy.max_pairs, _estimate(comparison.log_ratios), left)
 
     def _left(self, number: int, live: Sequence[Comparison]) -> str:
         """How long the tests of a walk of this number take."""
@@ -424,23 +409,34 @@ class PairedRounds(Rounds[Comparison, Comparison]):
             return ""
         each = (time.monotonic() - self._began) / (number - 1) * len(live) / len(self._comparisons)
         least = min(live, key=lambda comparison: len(comparison.pairs) - comparison.policy.max_pairs)
-        left = seconds_left(least.policy, len(least.pairs), each)
-        return f", {units.seconds_between(*left)} more"
+        return f", {_time_left(least.policy, len(least.pairs), each)}"
 
 
-def wrong(launch: Launch) -> str:
-    """The first failed check of a launch, or an empty string: a fast but wrong arm must not win."""
-    return next((str(check) for check in (*launch.proof, *launch.accuracy) if not check.ok), "")
+def _time_left(policy: PairPolicy, pairs: int, each: float) -> str:
+    """How long it takes until the next look of the judge and until the last, if a pair takes `each`."""
+    least = each * (sequential.next_look(pairs, policy) - pairs)
+    return f"{units.seconds_between(least, each * (policy.max_pairs - pairs))} more"
 
 
-def seconds_left(policy: PairPolicy, pairs: int, each: float) -> tuple[float, float]:
-    """The seconds until the next look of the judge and until the last, if a pair takes `each`."""
-    return each * (sequential.next_look(pairs, policy) - pairs), each * (policy.max_pairs - pairs)
+def _estimate(log_ratios: Sequence[float]) -> str:
+    """The ratio so far with its interval, or an empty string."""
+    ratio = ratios.combine(log_ratios) if len(log_ratios) > 1 else None
+    if ratio is None or ratio.lo is None:
+        return ""
+    return str(ratio) if ratio.narrow else f"{units.percent(ratio.value)}, too few pairs to tell"
 
 
 def measured(comparison: Comparison) -> tuple[list[Launch], Mapping[str, object]]:
     """The launches of the second arm, each with the first arm's fingerprint, and the second arm's environment."""
-    # They count whatever else the machine did.
-    launches = [replace(excused(pair.b.launch), against=pair.a.launch.fingerprint) for pair in comparison.pairs]
+    pairs = [pair.launches for pair in comparison.pairs]
+    launches = [replace(_with_load_as_note(b), against=a.fingerprint) for a, b in pairs]
     environment = dict(comparison.pairs[0].b.environment) if comparison.pairs else {}
     return launches, environment
+
+
+def _with_load_as_note(launch: Launch) -> Launch:
+    """The launch, which counts on a contended machine too: where only ratios do, that hit the other arm as well."""
+    if not launch.contended:
+        return launch
+    note = f"took turns on a contended machine, as did the other arm: {launch.contended}"
+    return replace(launch, contended="", notes=(*launch.notes, note))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from ipexperf.compare import alike, order
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import CountedTurns, Player, Turn, failed, guarded, new_player
-from ipexperf.compare.round import ArmResult, Effort, Round
+from ipexperf.compare.players import CountedTurns, Player, Turn, guarded, new_player
+from ipexperf.compare.round import ArmResult, Effort, Round, ended_launch
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import MachineLoad, Watch, averaged
@@ -246,13 +246,15 @@ def _results(players: Sequence[Player], rotations: Rotations, *, busy: bool) -> 
     results = []
     for place, player in enumerate(players):
         counted = _counted(player, place, rotations, float(len(players)), busy=busy)
-        launch = None
+        times: tuple[tuple[float, ...], ...] = ()
         if player.failure is None:
             with guarded(player):
                 launch = player.accuracy(player.launch(counted))
                 player.dismiss()
-        times = (counted.times,) if launch else ()
-        results.append(ArmResult(player.arm, launch or failed(player), player.environment, times, player.failure))
+                times = (counted.times,)
+        if player.failure is not None:
+            launch = ended_launch(player.arm.index, player.failure, accelerator=player.arm.conditions.accelerator)
+        results.append(ArmResult(player.arm, launch, player.environment, times, player.failure))
     return results
 
 

@@ -23,7 +23,7 @@ from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import Case
 from ipexperf.compare import arm
-from ipexperf.compare.against import Against
+from ipexperf.compare.against import PairPlan
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import ArmResult, Effort, Round
 from ipexperf.compare.together import Together
@@ -63,7 +63,7 @@ class Question:
 
     case: Case
     verdict: Verdict
-    against: Against | None
+    against: PairPlan | None
     """The other arm. None if there is none, for the reason `alone`."""
     alone: str
     block: str
@@ -107,7 +107,7 @@ class _Maker:
     """Makes one dossier."""
 
     question: Question
-    against: Against
+    against: PairPlan
     conductor: Conductor
     suite: Suite | None
     """The session of pytest that has the test, if the case is a function."""

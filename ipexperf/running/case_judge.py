@@ -17,7 +17,7 @@ from ipexperf.running.baselines import RunBaselines
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.compare.against import OtherResults
+    from ipexperf.compare.against import FirstArmResults
     from ipexperf.compare.group import GroupRun
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
@@ -112,7 +112,7 @@ class CaseJudge:
                 verdict = remeasure.provisional(self.baselines.judge(measurement, gate), gated=PRIMARY in gate)
                 yield self._result(measurement, verdict)
 
-    def give_up(self, others: Mapping[Case, OtherResults]) -> tuple[Case, ...]:
+    def give_up(self, others: Mapping[Case, FirstArmResults]) -> tuple[Case, ...]:
         """The cases that the software of their baseline cannot run, to be judged by stored numbers instead.
 
         None if the user asked for another arm or a live baseline: then that is a failure.
@@ -124,7 +124,7 @@ class CaseJudge:
             self.arms.give_up(case, reason)
         return tuple(unable)
 
-    def finish_pairs(self, result: Result, other: OtherResults | None) -> Judged:
+    def finish_pairs(self, result: Result, other: FirstArmResults | None) -> Judged:
         """Record a case that was compared, with how the baseline's software compares with its stored numbers.
 
         `other` are the results of that software, if the case was compared with it.

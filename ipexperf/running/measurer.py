@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ipexperf.bench import user_files
 from ipexperf.compare import locked
-from ipexperf.compare.against import AgainstRun
+from ipexperf.compare.against import PairRun
 from ipexperf.compare.group import GroupRequest, GroupRun
 from ipexperf.conduct import interrupts
 from ipexperf.errors import HistoryError, IpexperfError
@@ -26,7 +26,7 @@ from ipexperf.running.case_judge import Postponed
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against
+    from ipexperf.compare.against import PairPlan
     from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.report.summary import Judged
@@ -139,9 +139,9 @@ class Measurer:
         for line in advice(summary)[: len(judged) > 1]:
             self._say(line)
 
-    def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
+    def _parts(self, group: Group) -> list[tuple[PairPlan | None, Group]]:
         """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
-        parts: dict[str, tuple[Against | None, list[Case]]] = {}
+        parts: dict[str, tuple[PairPlan | None, list[Case]]] = {}
         for case in group.cases:
             against = self._judge.arms.of(case)
             parts.setdefault(against.key if against else "", (against, []))[1].append(case)
@@ -166,10 +166,10 @@ class Measurer:
         postponed = self._judge.postponed.get(case)
         return postponed is not None and not postponed.looks
 
-    def _measure_beside(self, against: Against, part: Group) -> None:
+    def _measure_beside(self, against: PairPlan, part: Group) -> None:
         """Measure cases beside the other arm. Those that a baseline's software cannot run are measured alone."""
         changed = (*against.changed, *self._judge.arms.unseen(part.cases))
-        rounds = AgainstRun(
+        rounds = PairRun(
             dataclasses.replace(against, changed=changed),
             [(case, self._judge.wishes[case]) for case in part.cases],
             self.conductor,
@@ -178,7 +178,7 @@ class Measurer:
         )
         judged = self._play(rounds, rounds.judged, lambda cut: rounds.judged(cut).values())
         with interrupts.deferred():  # as above
-            others = rounds.other_sides() if against.lock else {}
+            others = rounds.first_arms() if against.lock else {}
             unable = self._judge.give_up(others)
             for case in unable:
                 self._say(f"{case.id}: {self._judge.arms.stored[case]}: it is judged by stored numbers")
@@ -192,7 +192,7 @@ class Measurer:
 
     def _play(
         self,
-        rounds: GroupRun | AgainstRun,
+        rounds: GroupRun | PairRun,
         results: Callable[[], T],
         so_far: Callable[[str], Iterable[Result]],
     ) -> T:
@@ -209,7 +209,7 @@ class Measurer:
             self._judge.recorder.add_rounds(rounds.rounds)
             raise
 
-    def _record_rounds(self, rounds: GroupRun | AgainstRun) -> None:
+    def _record_rounds(self, rounds: GroupRun | PairRun) -> None:
         with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
             self._judge.recorder.add_rounds(rounds.rounds)
 

@@ -20,7 +20,7 @@ from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against
+    from ipexperf.compare.against import PairPlan
     from ipexperf.dossier.making import Question
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.matrix import Plan
@@ -110,13 +110,13 @@ class Reporter:
                 ),
             )
 
-    def _other_arm(self, recorded: Case) -> tuple[Against | None, Case]:
+    def _other_arm(self, recorded: Case) -> tuple[PairPlan | None, Case]:
         """The arm that a recorded case was compared with, and the case as it was planned."""
         against = self._judge.arms.of(recorded)
         planned = (case for case in against.cases if against.recorded(case) == recorded) if against else ()
         return next(((against, case) for case in planned), (None, recorded))
 
-    def _commit_of(self, against: Against | None, case: Case) -> str:
+    def _commit_of(self, against: PairPlan | None, case: Case) -> str:
         """The commit that the files of the other arm are of. Empty if that is not known, or they are the same."""
         from ipexperf.environments import sources
         from ipexperf.plan import arms

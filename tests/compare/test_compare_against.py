@@ -15,7 +15,7 @@ from free_machine import FREE, Clock
 
 from ipexperf.bench import loading
 from ipexperf.case import AGAINST, ITSELF, Case
-from ipexperf.compare.against import Against, AgainstRun, Judged
+from ipexperf.compare.against import JudgedCase, PairPlan, PairRun
 from ipexperf.compare.arm import FLAG
 from ipexperf.compare.round import ArmResult
 from ipexperf.conduct.conditions import Conditions
@@ -47,17 +47,17 @@ def conductor(fake: str, tmp_path: Path, clock: Clock) -> Conductor:
     return Conductor(options, tmp_path, lambda _: None, policy=FREE, clock=clock)
 
 
-def against(other: Case, words: ArmSpec, policy: PairPolicy = POLICY, *, mine: Case = CASE) -> Against:
-    return Against(words, FLAG, {mine: other}, policy)
+def against(other: Case, words: ArmSpec, policy: PairPolicy = POLICY, *, mine: Case = CASE) -> PairPlan:
+    return PairPlan(words, FLAG, {mine: other}, policy)
 
 
 def judged(
-    conductor: Conductor, other: Against, *, tolerance: float | None = None, together: ScriptedRounds | None = None
-) -> Judged:
+    conductor: Conductor, other: PairPlan, *, tolerance: float | None = None, together: ScriptedRounds | None = None
+) -> JudgedCase:
     """The measurement and verdict of a run with one case."""
     [case] = other.cases
     use(together)
-    run = AgainstRun(other, [(case, GateWish(tolerance))], conductor, lambda _: None, QUICK, chance())
+    run = PairRun(other, [(case, GateWish(tolerance))], conductor, lambda _: None, QUICK, chance())
     finish(run)
     return run.judged()[case]
 
@@ -96,11 +96,11 @@ def test_what_the_other_tree_lacks_is_not_measured_and_its_baseline_is_unable(co
     """So no network is green because the other arm could not find it: a baseline's numbers judge it."""
     lacking = failed(WorkerError("absent", f"{OTHER}: unknown model"))
     use(scripted(iter([replace(lacking, results=lacking.results[::-1])])))
-    run = AgainstRun(against(CASE, ArmSpec()), [(CASE, AS_ALL)], conductor, lambda _: None, QUICK, chance())
+    run = PairRun(against(CASE, ArmSpec()), [(CASE, AS_ALL)], conductor, lambda _: None, QUICK, chance())
     finish(run)
     measurement, verdict, _ = run.judged()[CASE]
     assert (measurement.launches, measurement.cut, verdict.outcome) == ((), f"{OTHER}: unknown model", "inconclusive")
-    assert run.other_sides()[CASE].unable == f"{OTHER}: unknown model"
+    assert run.first_arms()[CASE].unable == f"{OTHER}: unknown model"
 
 
 def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor) -> None:
@@ -136,8 +136,8 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
 
     monkeypatch.setattr(conductor, "ready", prepared)
     use(scripted(replace(one, results=one.results * 2) for one in slower(0.001, 1.0)))
-    other = Against(ArmSpec(), FLAG, cases, POLICY)
-    run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance())
+    other = PairPlan(ArmSpec(), FLAG, cases, POLICY)
+    run = PairRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance())
     with contextlib.suppress(stop):
         for _ in run.play():
             if when == "after a round":

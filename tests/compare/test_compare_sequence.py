@@ -142,7 +142,7 @@ def test_an_arm_whose_proof_fails_ends_the_pairs(wrong: str) -> None:
     found = measure(together=scripted(rounds))
     assert len(found.pairs) == 1
     assert (found.stop.why, found.stop.text) == (Why.WRONG, "an arm failed its proof or accuracy")
-    assert sequence.wrong(getattr(found.pairs[0], wrong).launch) == str(WRONG)
+    assert found.flaws == [str(WRONG) if name == wrong else "" for name in "ab"]
     assert found.decision.outcome == "inconclusive"
 
 

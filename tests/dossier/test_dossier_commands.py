@@ -6,7 +6,7 @@ from typing import Any
 
 from ipexperf.bench.cell import Settings
 from ipexperf.case import Case
-from ipexperf.compare.against import Against
+from ipexperf.compare.against import PairPlan
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import ArmResult
 from ipexperf.conduct.conditions import Conditions
@@ -20,7 +20,7 @@ NIGHT = "2.10.0.dev202611"
 
 
 def commands(torch: tuple[str, str] = ("2.8.0", "2.8.0"), commits: tuple[str, str] = ("", ""), **variables: str) -> Any:
-    against = Against(ArmSpec("baseline:a"), "", {CASE: CASE}, PairPolicy())
+    against = PairPlan(ArmSpec("baseline:a"), "", {CASE: CASE}, PairPolicy())
     question = making.Question(CASE, Verdict("regressed", ""), against, "", "", "pytest", "--model x", commits)
     sides = [
         ArmResult(Arm(CASE, Conditions(Settings(), variables=given)), Launch(0, "ok"), {"software": {"torch": version}})

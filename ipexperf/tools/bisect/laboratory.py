@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.compare.against import Against, AgainstRun
+from ipexperf.compare.against import PairPlan, PairRun
 from ipexperf.compare.sequence import Why
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
@@ -136,7 +136,7 @@ class Laboratory:
             except LockError as error:
                 return Measured(Answer.SKIP, str(error))
             own = self._arm(candidate, installed)
-            against = Against(
+            against = PairPlan(
                 good, "--good", {self.case: self.case}, policy, own=own, names=("the good end", "the candidate")
             )
             return self._compared(against)
@@ -156,16 +156,9 @@ class Laboratory:
         unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
         return ArmSpec(text, installed.python, variables={**unset, **dict(installed.variables)})
 
-    def _compared(self, against: Against) -> Measured:
+    def _compared(self, against: PairPlan) -> Measured:
         """Measure the rounds. They are not recorded: the software of a candidate is in no series."""
-        rounds = AgainstRun(
-            against,
-            [(self.case, AS_ALL)],
-            self.conductor,
-            self.progress.say,
-            show=self.progress.show,
-            suite=self.suite,
-        )
+        rounds = PairRun(against, [(self.case, AS_ALL)], self.conductor, self.progress.say, suite=self.suite)
         for _ in rounds.play():
             """The answer comes from all of them."""
         measurement, verdict, _ = rounds.judged()[self.case]
@@ -195,7 +188,6 @@ def _answered(comparison: Comparison | None, verdict: Verdict) -> Measured:
         return Measured(Answer.SKIP, f"it does not run: {verdict.reason}")
     if comparison.stop.why is Why.ABSENT:
         return Measured(Answer.SKIP, comparison.stop.text)
-    fingerprints = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
-    ran: Sequence[str] = structure.between(*fingerprints).changes if len(fingerprints) == 2 else ()
+    ran: Sequence[str] = structure.between(*comparison.fingerprints).changes if comparison.pairs else ()
     answer = ANSWERS.get(verdict.outcome, Answer.SKIP)
     return Measured(answer, verdict.reason, verdict.ratio, tuple(ran))
