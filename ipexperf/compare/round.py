@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ipexperf.compare.arm import Arm
@@ -22,7 +22,7 @@ class Effort:
     turns: int = 8
     """Minimum turns of each arm. Each arm also gets the samples and seconds that its conditions ask for."""
     most: int = 16
-    """From this many turns on, a round no longer waits for precise ratios."""
+    """From this many turns on, a round no longer waits for precise ratios. If that is the minimum too, it is all."""
     precise: float = 0.01
     """Standard error of a log ratio at which a round may stop. Rounds differ from one another by more than that."""
     seconds: float = 0.05
@@ -32,16 +32,7 @@ class Effort:
     keep: bool = False
     """Whether turns on a busy machine count too, because only ratios of arms do, and all of them shared it."""
     slow: float = math.inf
-    """Steps of so many seconds have two turns in a round."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether the number of turns is fixed, so that no arm gets more for its samples and seconds."""
-        return self.turns == self.most
-
-    def for_steps(self, seconds: float) -> Effort:
-        """The effort where the shortest step takes so many seconds."""
-        return replace(self, turns=2, most=2) if seconds >= self.slow else self
+    """If no step takes fewer seconds than this, arms have two turns in a round."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,10 +53,6 @@ class Rotations:
         (self.dropped if stretch.busy and not self.keep else self.counted).extend(self.pending)
         self.pending = []
 
-    def of(self, arm: int) -> list[Turn]:
-        """The turns of one arm that count."""
-        return [rotation[arm] for rotation in self.counted if arm in rotation]
-
 
 @dataclass(frozen=True, slots=True)
 class Together:
@@ -94,7 +90,8 @@ def take_turns(players: Sequence[Player], effort: Effort, chance: random.Random,
     began, started = time.monotonic(), now()
     watch = Watch([player.arm.conditions for player in _alive(players)])
     _warm(players, effort)
-    effort = effort.for_steps(min((player.step for player in _alive(players)), default=0.0))
+    if min((player.step for player in _alive(players)), default=0.0) >= effort.slow:
+        effort = replace(effort, turns=2, most=2)
     watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
     rotations = _rotate(players, effort, watch, chance, say)
     busy = _mostly_busy(rotations, effort)
@@ -107,6 +104,18 @@ def _alive(players: Sequence[Player]) -> list[Player]:
     return [player for player in players if player.failure is None]
 
 
+def _each(players: Sequence[Player], ask: Callable[[Player], None]) -> None:
+    """Ask each player that has not failed."""
+    for player in _alive(players):
+        with guarded(player):
+            ask(player)
+
+
+def _turns(rotations: Sequence[dict[int, Turn]], arm: int) -> list[Turn]:
+    """The turns of one arm."""
+    return [rotation[arm] for rotation in rotations if arm in rotation]
+
+
 def _start(players: Sequence[Player], chance: random.Random) -> None:
     """Start the players in random order: they import as many at a time as there are cores, then build one at a time.
 
@@ -117,27 +126,18 @@ def _start(players: Sequence[Player], chance: random.Random) -> None:
     cores = len(os.sched_getaffinity(0))
     for player in starting:
         if len(importing) >= cores:
-            _started(importing.pop(0))
+            _each([importing.pop(0)], lambda player: player.started())
         with guarded(player):
             player.start()
             _share_memory(players)
         importing.append(player)
-    for player in importing:
-        _started(player)
+    _each(importing, lambda player: player.started())
     for number in range(BUILDS):
-        for player in _alive(starting)[:: -1 if number % 2 else 1]:
-            with guarded(player):
-                player.rehearse()
+        _each(starting[:: -1 if number % 2 else 1], lambda player: player.rehearse())
     for player in _alive(starting):
         with guarded(player):
             player.prepare()
         _share_memory(players)
-
-
-def _started(player: Player) -> None:
-    if player.failure is None:
-        with guarded(player):
-            player.started()
 
 
 def _share_memory(players: Sequence[Player]) -> None:
@@ -158,9 +158,7 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
                 _refuse_full_card(_alive(begun))
     warm_known = all(player.arm.warm is not None for player in _alive(players))
     for _ in range(PROBES if len(_alive(players)) > 1 and not warm_known else 0):
-        for player in _alive(players):
-            with guarded(player):
-                player.probe()
+        _each(players, lambda player: player.probe())
     alive = _alive(players)
     agreed = order.shapes([player.step for player in alive], [player.block for player in alive], effort.seconds)
     for player, shape in zip(alive, agreed, strict=True):
@@ -226,11 +224,11 @@ def _enough(players: Sequence[Player], effort: Effort, rotations: Sequence[dict[
 
     `waits`: more turns than `effort.most` are worth it.
     """
-    turns = [[rotation[place] for rotation in rotations if place in rotation] for place in range(len(players))]
+    turns = [_turns(rotations, place) for place in range(len(players))]
     live = [place for place, player in enumerate(players) if player.failure is None]
     if not live:
         return True
-    if effort.exact and len(rotations) >= effort.most:
+    if effort.turns == effort.most <= len(rotations):
         return True
     least = effort.turns if len(players) > 1 else 1
     if not all(len(turns[place]) >= least and players[place].enough(turns[place]) for place in live):
@@ -265,13 +263,12 @@ def _mostly_busy(rotations: Rotations, effort: Effort) -> bool:
 
 def _counted(player: Player, place: int, rotations: Rotations, arms: float, *, busy: bool) -> CountedTurns:
     """The turns of one of so many arms that count. If too few do, all of them, marked as contended."""
-    turns, contended = rotations.of(place), ""
+    turns, contended = _turns(rotations.counted, place), ""
     stretches = [*rotations.calm, *rotations.busy] if rotations.keep else rotations.calm
     if rotations.keep and len(rotations.busy) > len(rotations.calm):
         contended = rotations.busy[-1].busy
     if busy:
-        lost = rotations.dropped
-        turns = [*turns, *(rotation[place] for rotation in lost if place in rotation)]
+        turns = [*turns, *_turns(rotations.dropped, place)]
         stretches = [*stretches, *rotations.busy]
         contended = rotations.busy[-1].busy
     shares = averaged(stretches)

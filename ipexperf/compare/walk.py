@@ -154,14 +154,13 @@ class ArmSession:
         if self.at is None:
             self.gone = {name: Absence("missing", "") for name in self._order} | self.gone
 
-    def reach(self, test: str) -> bool:
-        """Go on until it stands in this test or behind it. Returns whether it stands in it."""
+    def reach(self, test: str) -> None:
+        """Go on until it stands in this test or behind it."""
         while self._alive and self.at is not None and self._order[self.at] < self._order[test]:
             self._go_on(test)
         while not self._alive and test not in self.gone:
             self.begin(test)
             self.arrive(test)
-        return self._alive and self.at == test
 
     def absence(self, test: str) -> Absence | None:
         """Why it does not stand in this test, if it does not."""
