@@ -19,20 +19,6 @@ BATCHES = 4
 IMAGES = 1024
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", choices=tuple(DTYPES), default="fp32")
-    parser.add_argument("--mode", choices=("train", "infer", "infer_jit"), default="infer")
-    parser.add_argument("--stack", choices=("ipex", "stock"), default="stock")
-    parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--size", type=int, required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--weights", help="state dict of the trained network")
-    return parser.parse_args()
-
-
 def autocast(told: argparse.Namespace, *, cache: bool) -> Any:
     enabled = told.dtype != "fp32"
     dtype = DTYPES[told.dtype] if enabled else torch.bfloat16
@@ -89,7 +75,7 @@ def training(told: argparse.Namespace, network: Any) -> Callable[[int], None]:
 
 
 def main() -> None:
-    told = parse()
+    told = bare_loop.parse(__doc__, ("train", "infer", "infer_jit"), ("ipex", "stock"))
     stream = bare_loop.replies()
     torch.set_num_threads(told.threads)
     torch.manual_seed(0)

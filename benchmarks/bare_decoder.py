@@ -30,20 +30,6 @@ ALIKE = 1e-4
 """Largest difference of outputs in fp32, relative to the largest output."""
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--device", choices=("cpu",), default="cpu")
-    parser.add_argument("--dtype", choices=tuple(DTYPES), default="fp32")
-    parser.add_argument("--mode", choices=("prefill", "decode"), required=True)
-    parser.add_argument("--stack", choices=("stock",), default="stock")
-    parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--size", type=int, required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--weights", help="state dict of the trained network")
-    return parser.parse_args()
-
-
 def ours(options: argparse.Namespace) -> Any:
     """Return our network with the weights of the case: trained ones, or random ones of the same seed."""
     torch.manual_seed(0)
@@ -93,7 +79,7 @@ def decode(network: Any, texts: list[Any], prompt: int) -> Callable[[int], None]
 
 
 def main() -> None:
-    options = parse()
+    options = bare_loop.parse(__doc__, ("prefill", "decode"), ("stock",))
     stream = bare_loop.replies()
     torch.set_num_threads(options.threads)
     one = ours(options)

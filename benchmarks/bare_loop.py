@@ -1,12 +1,29 @@
-"""How the bare scripts are driven: for each line `go N` on standard input they print the seconds of N steps."""
+"""How the bare scripts are started and driven: for each line `go N` they print the seconds of N steps."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+DTYPES = ("fp32", "bf16", "fp16")
+
+
+def parse(purpose: str | None, modes: Sequence[str], stacks: Sequence[str]) -> argparse.Namespace:
+    """The case that a script runs, in the words of overhead.py."""
+    parser = argparse.ArgumentParser(description=purpose)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", choices=DTYPES, default="fp32")
+    parser.add_argument("--mode", choices=modes, required=True)
+    parser.add_argument("--stack", choices=stacks, default="stock")
+    for number in ("batch", "size", "threads"):
+        parser.add_argument(f"--{number}", type=int, required=True)
+    parser.add_argument("--weights", help="state dict of the trained network")
+    return parser.parse_args()
 
 
 def replies() -> Any:

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from overhead import bare
+from overhead import bare, interval
 from scipy import stats
 
 from ipexperf import run
@@ -30,7 +30,6 @@ from ipexperf.commands import planning
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
-from ipexperf.errors import IpexperfError
 from ipexperf.judge import ratios
 
 BARE = ("train", "infer", "infer_jit")
@@ -91,16 +90,6 @@ def one_round(
     return Round(cold, turns)
 
 
-def interval(logs: list[float]) -> str:
-    """Format a ratio with its interval, and every replicate."""
-    found = ratios.combine(logs)
-    each = " ".join(f"{math.exp(log):.3f}" for log in logs)
-    bounds = "one round has no interval"
-    if found.lo is not None and found.hi is not None:
-        bounds = f"95 % interval {found.lo:.3f} to {found.hi:.3f}"
-    return f"{found.value:.3f}, {bounds}, median {math.exp(statistics.median(logs)):.3f}\n      rounds: {each}"
-
-
 def spreads(logs: dict[str, list[float]]) -> str:
     """Format the spread between launches of each kind, and their ratio with the interval of a ratio of variances."""
     found = {name: statistics.stdev(values) for name, values in logs.items()}
@@ -153,17 +142,14 @@ def main() -> int:
     if min(told.rounds, told.turns, told.turn_samples) < 1:
         parser.error("--rounds, --turns and --turn-samples must be at least 1")
     chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
-    try:
-        options = planning.resolve(told)
-        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
-        with contextlib.closing(conductor):
-            for case in run.plan(options).cases:
-                if case.mode not in BARE:
-                    print(f"{case.id}: left out, bare.py has no mode {case.mode}")
-                    continue
-                measure(case, conductor, told, chance)
-    except IpexperfError as error:
-        sys.exit(f"cold_start.py: {error}")
+    options = planning.resolve(told)
+    conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+    with contextlib.closing(conductor):
+        for case in run.plan(options).cases:
+            if case.mode not in BARE:
+                print(f"{case.id}: left out, bare.py has no mode {case.mode}")
+                continue
+            measure(case, conductor, told, chance)
     return 0
 
 

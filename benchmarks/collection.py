@@ -1,8 +1,8 @@
 """The cost of the plugin in pytest: collecting 10,000 cases, and being loaded in a project that does not use it.
 
 Comparisons are interleaved: a fresh pytest with the plugin and one without, A B, B A, A B ... Each round gives a ratio
-of CPU times; the median over rounds is reported with the quartiles. Collection has one thread, so on an idle machine
-its CPU time is the waiting time.
+of CPU times; the median over rounds is reported. Collection has one thread, so on an idle machine its CPU time is the
+waiting time.
 """
 
 from __future__ import annotations
@@ -94,9 +94,6 @@ def compare(name: str, ours: tuple[list[str], str], plain: tuple[list[str], str]
         print(f"  {name}: round {index + 1} of {rounds}, {math.exp(ratios[-1]):.3f}", file=sys.stderr)
     middle = math.exp(statistics.median(ratios))
     print(f"{name}: {middle:.3f} times the time of plain pytest, median of {rounds} rounds", flush=True)
-    if rounds > 1:
-        low, _, high = (math.exp(value) for value in statistics.quantiles(ratios, n=4, method="inclusive"))
-        print(f"  quartiles {low:.3f} to {high:.3f}, log sd of a round {statistics.stdev(ratios):.3f}")
     middles = {arm: statistics.median(found) for arm, found in times.items()}
     print(f"  medians: with {middles['with']:.3f} s, without {middles['without']:.3f} s, ", end="")
     print(f"difference {statistics.median(extra):+.3f} s")

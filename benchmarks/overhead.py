@@ -31,7 +31,6 @@ from ipexperf.commands import planning
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.process import quiet
-from ipexperf.errors import IpexperfError
 from ipexperf.judge import ratios
 
 NETWORK, DECODER = (Path(__file__).with_name(name) for name in ("bare.py", "bare_decoder.py"))
@@ -141,17 +140,19 @@ def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: r
     return times
 
 
+def interval(logs: list[float]) -> str:
+    """Format a ratio with its interval, and every replicate."""
+    found = ratios.combine(logs)
+    each = " ".join(f"{math.exp(log):.4f}" for log in logs)
+    bounds = "one replicate has no interval"
+    if found.lo is not None and found.hi is not None:
+        bounds = f"95 % interval {found.lo:.4f} to {found.hi:.4f}, log sd {statistics.stdev(logs):.4f}"
+    return f"{found.value:.4f}, {bounds}, median {math.exp(statistics.median(logs)):.4f}\n            each: {each}"
+
+
 def tell(name: str, logs: list[float]) -> None:
     """Print our throughput relative to that of the bare loop."""
-    found = ratios.combine(logs)
-    text = f"  {name:<9} {1 / found.value:.4f}"
-    if found.lo is not None and found.hi is not None:
-        text += f", 95 % interval {1 / found.hi:.4f} to {1 / found.lo:.4f}"
-        text += f", spread of pairs (log sd) {statistics.stdev(logs):.4f}"
-    else:
-        text += " (one pair has no interval)"
-    each = " ".join(f"{math.exp(-log):.4f}" for log in logs)
-    print(f"{text}\n            pairs: {each}", flush=True)
+    print(f"  {name:<9} {interval([-log for log in logs])}", flush=True)
 
 
 def measure(case: Case, conditions: Conditions, told: argparse.Namespace, chance: random.Random) -> None:
@@ -184,17 +185,14 @@ def main() -> int:
     if min(told.pairs, told.turns, told.turn_samples) < 1:
         parser.error("--pairs, --turns and --turn-samples must be at least 1")
     chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
-    try:
-        options = planning.resolve(told)
-        plan = run.plan(options)
-        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
-        for case in plan.cases:
-            if case.mode not in SCRIPTS or case.knobs:
-                print(f"{case.id}: left out, no bare script has its mode, or not its knobs")
-                continue
-            measure(case, conductor.ready(case), told, chance)
-    except IpexperfError as error:
-        sys.exit(f"overhead.py: {error}")
+    options = planning.resolve(told)
+    plan = run.plan(options)
+    conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+    for case in plan.cases:
+        if case.mode not in SCRIPTS or case.knobs:
+            print(f"{case.id}: left out, no bare script has its mode, or not its knobs")
+            continue
+        measure(case, conductor.ready(case), told, chance)
     return 0
 
 

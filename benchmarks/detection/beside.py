@@ -26,7 +26,6 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import WorkerPlayer
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.errors import IpexperfError
 from ipexperf.plan import groups
 from ipexperf.plan.options import WITHOUT
 
@@ -73,22 +72,19 @@ def main() -> int:
     planning.add_options(parser)
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
-    try:
-        options = replace(planning.resolve(arguments), without=WITHOUT)
-        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
-        for group in groups.groups(run.plan(options).cases):
-            arms = [Arm(case, conductor.ready(case)) for case in group.cases]
-            parts = [measure(arms, arguments.rotations, chance) for _ in range(arguments.processes)]
-            print(f"\n{group.name}: a turn among {len(arms)} arms over the same case alone\n")
-            print("| case | warm steps | with them | without | rotations |\n|---|---|---|---|---|")
-            for name in parts[0]:
-                logs = {kind: [x for part in parts for x in part[name][kind]] for kind in ("warm", "cold")}
-                told = " | ".join(f"{math.exp(statistics.median(logs[kind])):.3f}" for kind in ("warm", "cold"))
-                steps = ", ".join(f"{part[name]['steps'][0]:.0f}" for part in parts)
-                print(f"| {name} | {steps} | {told} | {len(logs['warm'])} |", flush=True)
-        conductor.close()
-    except IpexperfError as error:
-        sys.exit(f"beside.py: {error}")
+    options = replace(planning.resolve(arguments), without=WITHOUT)
+    conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+    for group in groups.groups(run.plan(options).cases):
+        arms = [Arm(case, conductor.ready(case)) for case in group.cases]
+        parts = [measure(arms, arguments.rotations, chance) for _ in range(arguments.processes)]
+        print(f"\n{group.name}: a turn among {len(arms)} arms over the same case alone\n")
+        print("| case | warm steps | with them | without | rotations |\n|---|---|---|---|---|")
+        for name in parts[0]:
+            logs = {kind: [x for part in parts for x in part[name][kind]] for kind in ("warm", "cold")}
+            told = " | ".join(f"{math.exp(statistics.median(logs[kind])):.3f}" for kind in ("warm", "cold"))
+            steps = ", ".join(f"{part[name]['steps'][0]:.0f}" for part in parts)
+            print(f"| {name} | {steps} | {told} | {len(logs['warm'])} |", flush=True)
+    conductor.close()
     return 0
 
 

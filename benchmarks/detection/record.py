@@ -25,7 +25,6 @@ from ipexperf.compare.arm import Arm, arm
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import to_samples
-from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmSpec
 
 TURNS = 30
@@ -66,26 +65,23 @@ def main() -> int:
     told = parser.parse_args()
     chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
     begin = time.monotonic()
-    try:
-        options = planning.resolve(told)
-        plan = run.plan(options)
-        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
-        arms = [arm(conductor, case, ArmSpec()) for case in plan.cases]
-        known = told.file.read_text().splitlines() if told.file.exists() else []
-        number = 1 + max((int(text.split(",")[2]) for text in known), default=-1)
-        longest = 0.0
-        while time.monotonic() - begin + longest < told.seconds:
-            started = time.monotonic()
-            for one in arms:
-                with told.file.open("a") as file:
-                    file.writelines(pair(one, number, time.time(), chance))
-                    for _ in range(2):
-                        file.write(apart(one, number, time.time()))
-            longest = max(longest, time.monotonic() - started)
-            print(f"round {number}: {time.monotonic() - begin:.0f} of {told.seconds:.0f} s", file=sys.stderr)
-            number += 1
-    except IpexperfError as error:
-        sys.exit(f"record.py: {error}")
+    options = planning.resolve(told)
+    plan = run.plan(options)
+    conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+    arms = [arm(conductor, case, ArmSpec()) for case in plan.cases]
+    known = told.file.read_text().splitlines() if told.file.exists() else []
+    number = 1 + max((int(text.split(",")[2]) for text in known), default=-1)
+    longest = 0.0
+    while time.monotonic() - begin + longest < told.seconds:
+        started = time.monotonic()
+        for one in arms:
+            with told.file.open("a") as file:
+                file.writelines(pair(one, number, time.time(), chance))
+                for _ in range(2):
+                    file.write(apart(one, number, time.time()))
+        longest = max(longest, time.monotonic() - started)
+        print(f"round {number}: {time.monotonic() - begin:.0f} of {told.seconds:.0f} s", file=sys.stderr)
+        number += 1
     return 0
 
 

@@ -23,7 +23,6 @@ from ipexperf.commands import planning
 from ipexperf.compare.group import GroupRequest, GroupRun
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.errors import IpexperfError
 from ipexperf.plan import groups
 from ipexperf.plan.options import WITHOUT
 from ipexperf.result import RoundRecord
@@ -67,26 +66,23 @@ def main() -> int:
     def say(text: str) -> None:
         print(f"  {time.monotonic() - begin:.0f} s: {text}", file=sys.stderr, flush=True)
 
-    try:
-        options = replace(planning.resolve(arguments), without=WITHOUT)
-        plan = run.plan(options)
-        conductor = Conductor(options, Path.cwd(), lambda _: None)
-        cpu = str(environment.hardware().get("cpu"))
-        number = 0
-        while time.monotonic() - begin < arguments.duration:
-            number += 1
-            for group in groups.groups(plan.cases):
-                effort = Effort()
-                request = GroupRequest(group, ROUNDS, twin=True)
-                running = Unproven(request, conductor, lambda _: None, effort=effort, chance=chance)
-                for _ in running.play():
-                    """All rounds are written at the end."""
-                with arguments.file.open("a") as file:
-                    file.writelines(line(one, cpu) for one in running.rounds)
-                seconds = sum(one.seconds for one in running.rounds)
-                say(f"pass {number}: {group.name}: {len(running.rounds)} rounds, {seconds:.1f} s")
-    except IpexperfError as error:
-        sys.exit(f"record_rounds.py: {error}")
+    options = replace(planning.resolve(arguments), without=WITHOUT)
+    plan = run.plan(options)
+    conductor = Conductor(options, Path.cwd(), lambda _: None)
+    cpu = str(environment.hardware().get("cpu"))
+    number = 0
+    while time.monotonic() - begin < arguments.duration:
+        number += 1
+        for group in groups.groups(plan.cases):
+            effort = Effort()
+            request = GroupRequest(group, ROUNDS, twin=True)
+            running = Unproven(request, conductor, lambda _: None, effort=effort, chance=chance)
+            for _ in running.play():
+                """All rounds are written at the end."""
+            with arguments.file.open("a") as file:
+                file.writelines(line(one, cpu) for one in running.rounds)
+            seconds = sum(one.seconds for one in running.rounds)
+            say(f"pass {number}: {group.name}: {len(running.rounds)} rounds, {seconds:.1f} s")
     return 0
 
 

@@ -21,19 +21,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import replay
 
 from ipexperf.case import Case
 from ipexperf.judge import rounds as judge
-from ipexperf.judge import sequential
-from ipexperf.judge.policy import PairPolicy
 from ipexperf.result import RoundRecord, SeatRecord
 
 SIZES = (2, 3, 5, 8)
 """Numbers of rounds of replayed runs."""
 SLOWER = (0.0, 0.05, 0.10)
-TURNS = 8
-"""Turns of a process for the rules of other tools. Rounds have at least this many."""
 
 
 def case(name: str) -> Case:
@@ -124,29 +119,6 @@ def others(groups: dict[str, list[RoundRecord]], size: int) -> tuple[list[bool],
     return held, widths
 
 
-def spread(groups: dict[str, list[RoundRecord]]) -> list[str]:
-    """Return for each group the spread of each ratio to the reference over rounds."""
-    rows = []
-    for group, rounds in groups.items():
-        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
-        names = sorted({seat.case for one in rounds for seat in one.seats if seat.role == "case"} - {base}, key=str)
-        seconds = statistics.median(one.seconds for one in rounds)
-        turns = statistics.median(one.turns for one in rounds)
-        dropped = sum(one.dropped for one in rounds)
-        rows.append(
-            f"\n{group}: {len(rounds)} rounds of {len(rounds[0].seats)} arms, {turns:.0f} turns and {seconds:.1f} s "
-            f"each in the median, {dropped} turns dropped\n\n"
-            "| arm | over the reference | spread | robust spread |\n|---|---|---|---|"
-        )
-        for label, logs in [("the twin", judge.twin_logs(rounds, base))] + [
-            (name.model, judge.logs(rounds, base, name)) for name in names
-        ]:
-            middle = statistics.median(logs)
-            robust = 1.4826 * statistics.median(abs(x - middle) for x in logs)
-            rows.append(f"| {label} | {math.exp(middle):.3f} | {statistics.stdev(logs):.1%} | {robust:.1%} |")
-    return rows
-
-
 def by_start(groups: dict[str, list[RoundRecord]], starts: dict[str, str]) -> list[str]:
     """Compare ratios and spread of forked and fresh rounds, by the residuals of all ratios."""
     logs: dict[str, dict[tuple[str, str], list[float]]] = {"fresh": {}, "fork": {}}
@@ -168,20 +140,6 @@ def by_start(groups: dict[str, list[RoundRecord]], starts: dict[str, str]) -> li
     apart = [statistics.median(logs["fork"][key]) - statistics.median(logs["fresh"][key]) for key in logs["fork"]]
     told = ", ".join(f"{math.exp(value):.3f}" for value in sorted(apart))
     return [*rows, f"\nEach ratio of forked rounds over that of fresh ones: {told}"]
-
-
-def widths(groups: dict[str, list[RoundRecord]]) -> list[str]:
-    """Return the width of the intervals of each group, and the spread of its ratios."""
-    rows = ["", "| group | robust spread of its ratios | half-width, 3 rounds | 5 rounds |", "|---|---|---|---|"]
-    for name, rounds in groups.items():
-        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
-        cases = {seat.case for one in rounds for seat in one.seats if seat.role == "case"} - {base}
-        each = [judge.twin_logs(rounds, base), *(judge.logs(rounds, base, case) for case in cases)]
-        rest = [value - statistics.median(values) for values in each for value in values]
-        spread = 1.4826 * statistics.median(map(abs, rest))
-        found = [f"{statistics.median(others({name: rounds}, size)[1]):.1%}" for size in (3, 5)]
-        rows.append(f"| {name} | {spread:.1%} | {' | '.join(found)} |")
-    return rows
 
 
 def independence(groups: dict[str, list[RoundRecord]]) -> list[str]:
@@ -214,58 +172,13 @@ def clipped(values: np.ndarray) -> np.ndarray:
     return np.clip(values, middle - limit, middle + limit)
 
 
-def pairs(groups: dict[str, list[RoundRecord]]) -> list[str]:
-    """Judge the twin of each group against its reference as `ipexperf ab` does, from each round on."""
-    policy = PairPolicy()
-    rows = ["", "| group | slower | regressed | ok | inconclusive | pairs in the median |", "|---|---|---|---|---|---|"]
-    for name, rounds in groups.items():
-        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
-        logs = judge.twin_logs(rounds, base)
-        for slower in SLOWER:
-            decisions = []
-            for first in range(len(logs)):
-                series = [logs[(first + n) % len(logs)] + math.log1p(slower) for n in range(policy.looks[-1])]
-                looks = (sequential.decide(series[:look], policy) for look in policy.looks)
-                decisions.append(next(one for one in looks if one.done))
-            shares = [
-                statistics.fmean(one.outcome == outcome for one in decisions)
-                for outcome in ("regressed", "ok", "inconclusive")
-            ]
-            middle = statistics.median(one.pairs for one in decisions)
-            rows.append(f"| {name} | {slower:.0%} | {' | '.join(f'{share:.0%}' for share in shares)} | {middle:g} |")
-    return rows
-
-
-def peers(groups: dict[str, list[RoundRecord]]) -> list[str]:
-    """Apply other tools' rules to the same recordings: the reference's processes of one round against later ones.
-
-    Other tools compare processes of different days, and so do these rows. Rules that need more samples of a process
-    than a round has turns are left out.
-    """
-    rows = ["", "| rule | alarms at 0 % | at 5 % | at 10 % |", "|---|---|---|---|"]
-    sides = []
-    for rounds in groups.values():
-        base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
-        seats = [next(seat for seat in one.seats if seat.role == "case" and seat.case == base) for one in rounds]
-        sides.append(np.array([seat.times[0][:TURNS] for seat in seats if len(seat.times[0]) >= TURNS]))
-    for rule in replay.RULES:
-        if rule.alarm in (replay.pyperf_compare, replay.google_benchmark) or rule.old + rule.new > min(map(len, sides)):
-            continue
-        shares = []
-        for effect in SLOWER:
-            chance = np.random.default_rng(replay.SEED)
-            shares.append(statistics.fmean(replay.theirs(rule, side, chance, effect) for side in sides))
-        rows.append(f"| {rule.name} | {' | '.join(f'{share:.1%}' for share in shares)} |")
-    return rows
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="the file that record_rounds.py wrote")
     groups, processors, starts = read(parser.parse_args().file)
     total = sum(map(len, groups.values()))
     print(f"{total} rounds on {', '.join(sorted(processors))}")
-    print("\n".join([*spread(groups), *by_start(groups, starts), *widths(groups)]))
+    print("\n".join(by_start(groups, starts)))
     print(
         "\n| rounds | twins: coverage | false alarms, slower | 5 % seen | 10 % seen | half-width | others: coverage "
         "| seconds of a group |"
@@ -284,7 +197,7 @@ def main() -> int:
             f"| {width:.1%} | {statistics.fmean(held):.1%} of {len(held)} | {seconds:.0f} |"
         )
     print("\n".join(stopped(groups, precise) for precise in (0.03, 0.04, 0.05)))
-    print("\n".join([*peers(groups), *independence(groups), *pairs(groups)]))
+    print("\n".join(independence(groups)))
     return 0
 
 

@@ -23,7 +23,6 @@ from ipexperf.compare import together
 from ipexperf.compare.arm import Arm, arm
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmSpec
 from ipexperf.result import METRICS
 
@@ -71,7 +70,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except IpexperfError as error:
-        sys.exit(str(error))
+    sys.exit(main())

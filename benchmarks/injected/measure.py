@@ -21,7 +21,6 @@ from ipexperf.compare import arm, together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.errors import IpexperfError
 from ipexperf.judge.ratios import combine
 from ipexperf.plan import arms
 from ipexperf.plan.matrix import Plan
@@ -106,25 +105,22 @@ def main() -> int:
     chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
     found: dict[Row, list[float]] = defaultdict(list)
     begin, longest = time.monotonic(), 0.0
-    try:
-        options = planning.resolve(told)
-        options = replace(options, load=(*options.load, str(LOSSES)), mode=("infer", "infer_jit"), stack=("all",))
-        options = replace(options, model=options.model or ("resnet18",), dtype=("fp32", "bf16"))
-        plan = run.plan(options)
-        conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
-        rows = [row for row in ROWS if told.only in f"{row.injected} {row.stack} {row.mode}"]
-        ready = {row: both for row in rows if (both := sides(conductor, options, plan, row)) is not None}
-        left_out = [row for row in rows if row not in ready]
-        while ready and time.monotonic() - begin + longest < told.seconds:
-            for row, pair in ready.items():
-                started = time.monotonic()
-                if started - begin + longest > told.seconds:
-                    break
-                found[row].append(taken(pair, Effort(turns=told.turns, most=told.turns), chance))
-                longest = max(longest, time.monotonic() - started)
-                print(line(row, found[row]), file=sys.stderr)
-    except IpexperfError as error:
-        sys.exit(f"measure.py: {error}")
+    options = planning.resolve(told)
+    options = replace(options, load=(*options.load, str(LOSSES)), mode=("infer", "infer_jit"), stack=("all",))
+    options = replace(options, model=options.model or ("resnet18",), dtype=("fp32", "bf16"))
+    plan = run.plan(options)
+    conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
+    rows = [row for row in ROWS if told.only in f"{row.injected} {row.stack} {row.mode}"]
+    ready = {row: both for row in rows if (both := sides(conductor, options, plan, row)) is not None}
+    left_out = [row for row in rows if row not in ready]
+    while ready and time.monotonic() - begin + longest < told.seconds:
+        for row, pair in ready.items():
+            started = time.monotonic()
+            if started - begin + longest > told.seconds:
+                break
+            found[row].append(taken(pair, Effort(turns=told.turns, most=told.turns), chance))
+            longest = max(longest, time.monotonic() - started)
+            print(line(row, found[row]), file=sys.stderr)
     print("| injected | into | slower by | 95 % interval | pairs |\n|---|---|---|---|---|")
     print("\n".join(line(row, found[row]) for row in rows if found[row]))
     for row in left_out:

@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
@@ -26,6 +26,8 @@ import soak  # noqa: E402 - as above
 import together  # noqa: E402 - as above
 
 T = TypeVar("T")
+Column = str | Callable[[Sequence[Any]], int]
+"""What a table sums of its trials: a field, of which texts count as one, or a function of them."""
 
 
 def main() -> int:
@@ -94,30 +96,16 @@ def _say(text: str) -> None:
 
 
 def _of_kills(trials: Sequence[kills.Trial]) -> str:
-    columns: dict[str, Callable[[Sequence[kills.Trial]], int]] = {
-        "trials": len,
-        "in time": lambda group: sum(trial.hit for trial in group),
-        "finished": lambda group: sum(trial.finished for trial in group),
-        "lost": lambda group: sum(len(trial.lost) for trial in group),
-        "damaged": lambda group: sum(bool(trial.damaged) for trial in group),
-        "orphans": lambda group: sum(trial.orphans for trial in group),
-        "next run failed": lambda group: sum(bool(trial.next_failed) for trial in group),
-        "other trouble": lambda group: sum(bool(trial.trouble) for trial in group),
-    }
+    columns = {"in time": "hit", "finished": "finished", "lost": "lost", "damaged": "damaged", "orphans": "orphans"}
+    columns |= {"next run failed": "next_failed", "other trouble": "trouble"}
     return _grouped("killed", trials, lambda trial: f"{trial.victim}, {trial.how}", columns)
 
 
 def _of_several(trials: Sequence[together.Trial]) -> str:
-    columns: dict[str, Callable[[Sequence[together.Trial]], int]] = {
-        "trials": len,
-        "runs": lambda group: sum(trial.runs for trial in group),
-        "most at once": lambda group: max((trial.runs for trial in group), default=0),
-        "finished": lambda group: sum(trial.finished for trial in group),
-        "lost": lambda group: sum(trial.lost for trial in group),
-        "damaged": lambda group: sum(bool(trial.damaged) for trial in group),
-        "orphans": lambda group: sum(trial.orphans for trial in group),
-        "other runs failed": lambda group: sum(trial.failed for trial in group),
-    }
+    columns: dict[str, Column] = {"runs": "runs"}
+    columns["most at once"] = lambda group: max((trial.runs for trial in group), default=0)
+    columns |= {"finished": "finished", "lost": "lost", "damaged": "damaged", "orphans": "orphans"}
+    columns["other runs failed"] = "failed"
 
     def name(trial: together.Trial) -> str:
         return f"{trial.lease}, {'one is killed' if trial.killed else 'none is killed'}"
@@ -126,16 +114,10 @@ def _of_several(trials: Sequence[together.Trial]) -> str:
 
 
 def _of_disks(trials: Sequence[disks.Trial]) -> str:
-    columns: dict[str, Callable[[Sequence[disks.Trial]], int]] = {
-        "trials": len,
-        "ended well": lambda group: sum(trial.status == 0 for trial in group),
-        "refused": lambda group: sum(bool(trial.status) and not trial.trouble for trial in group),
-        "tests that passed": lambda group: sum(trial.passed for trial in group),
-        "lost": lambda group: sum(trial.lost for trial in group),
-        "damaged": lambda group: sum(bool(trial.damaged) for trial in group),
-        "other trouble": lambda group: sum(bool(trial.trouble) for trial in group),
-        "failed with room": lambda group: sum(bool(trial.again) for trial in group),
-    }
+    columns: dict[str, Column] = {"ended well": lambda group: sum(trial.status == 0 for trial in group)}
+    columns["refused"] = lambda group: sum(bool(trial.status) and not trial.trouble for trial in group)
+    columns |= {"tests that passed": "passed", "lost": "lost", "damaged": "damaged", "other trouble": "trouble"}
+    columns["failed with room"] = "again"
     return _grouped("what lies on the disk", trials, lambda trial: trial.target, columns)
 
 
@@ -148,17 +130,25 @@ def _of_soak(loops: Sequence[soak.Soak]) -> str:
     return "\n".join(rows)
 
 
-def _grouped(
-    head: str, trials: Sequence[T], name: Callable[[T], str], columns: Mapping[str, Callable[[Sequence[T]], int]]
-) -> str:
+def _grouped(head: str, trials: Sequence[T], name: Callable[[T], str], columns: Mapping[str, Column]) -> str:
     """A table with a row for the trials of each name, and one for all."""
     groups: dict[str, list[T]] = defaultdict(list)
     for trial in trials:
         groups[name(trial)].append(trial)
-    rows = [f"\n| {head} | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 1)}"]
+    rows = [f"\n| {head} | trials | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 2)}"]
     for group_name, group in [*sorted(groups.items()), ("**all**", list(trials))]:
-        rows.append(f"| {group_name} | {' | '.join(str(figure(group)) for figure in columns.values())} |")
+        figures = [len(group), *(_figure(group, column) for column in columns.values())]
+        rows.append(f"| {group_name} | {' | '.join(map(str, figures))} |")
     return "\n".join(rows)
+
+
+def _figure(group: Sequence[Any], column: Column) -> int:
+    if callable(column):
+        return column(group)
+    values = [getattr(trial, column) for trial in group]
+    return sum(
+        bool(value) if isinstance(value, str) else len(value) if isinstance(value, list) else value for value in values
+    )
 
 
 def _of_inputs(table: Mapping[str, inputs.Count]) -> str:

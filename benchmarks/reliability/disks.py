@@ -13,18 +13,13 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import kills
-
-from ipexperf.errors import IpexperfError
-from ipexperf.history import sqlite_files
 
 NEW_NAMESPACE = 0x00020000
 """CLONE_NEWNS of unshare(2): mounts of this process are its own."""
@@ -149,15 +144,14 @@ def why_not() -> str:
     """Why this process can mount nothing, or an empty text."""
     if shutil.which("mount") is None:
         return "there is no command mount"
-    sys.stdout.flush()
-    pid = os.fork()
-    if not pid:
-        status = 1
-        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+
+    def mount() -> None:
+        try:
             _alone()
-            status = 0
-        os._exit(status)
-    _, ended = os.waitpid(pid, 0)
+        except (OSError, subprocess.CalledProcessError):
+            os._exit(1)
+
+    _, ended = os.waitpid(kills.in_child(mount), 0)
     return "this process may not mount small disks: only root can, and not in every container" if ended else ""
 
 
@@ -167,25 +161,17 @@ def examine(
     """Make so many trials of each thing and kind of disk, in a process whose mounts are its own."""
     with tempfile.TemporaryDirectory(prefix="ipexperf-disks-") as name:
         lines = Path(name) / "trials.jsonl"
-        sys.stdout.flush()
-        pid = os.fork()
-        if not pid:
-            status = 1
-            try:
-                _alone()
-                with lines.open("w") as file:
-                    for trial in _trials(Path(name), nursery, rounds, seed, only):
-                        file.write(json.dumps(asdict(trial)) + "\n")
-                        file.flush()
-                        if not trial.well:
-                            say(str(trial))
-                status = 0
-            except BaseException:  # noqa: BLE001 - the parent must hear that trials are missing
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
-        _, status = os.waitpid(pid, 0)
+
+        def work() -> None:
+            _alone()
+            with lines.open("w") as file:
+                for trial in _trials(Path(name), nursery, rounds, seed, only):
+                    file.write(json.dumps(asdict(trial)) + "\n")
+                    file.flush()
+                    if not trial.well:
+                        say(str(trial))
+
+        _, status = os.waitpid(kills.in_child(work), 0)
         trials = [Trial(**json.loads(line)) for line in lines.read_text().splitlines()]
     if status:
         raise RuntimeError(f"the trials ended after {len(trials)}")
@@ -313,9 +299,4 @@ def _recorded(place: Path, disk: Disk) -> Counter[str]:
 
 def _damage(place: Path, disk: Disk) -> str:
     """What is wrong with a history, or an empty text."""
-    try:
-        for path in _histories(place, disk):
-            sqlite_files.check(path)
-    except IpexperfError as error:
-        return str(error)
-    return ""
+    return next(filter(None, map(kills.fault, _histories(place, disk))), "")

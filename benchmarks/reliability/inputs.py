@@ -48,16 +48,12 @@ FIELDS = ("schema", "rows", "cells", "documents", "bytes", "end")
 COMMANDS = (
     *("show last", "show last --json", "show last~1", "show", "show --csv", "trend", "trend --csv"),
     *("trend --json", "report --csv", "report --pytest-benchmark", "compare --ratios", "compare --ratios --json"),
-    *("compare last~1 last", "changes", "changes --json", "gate", "gate --bisect", "report --markdown"),
-    *("report --html report", "db check"),
-    *("why last resnet50-cpu-bf16-infer_jit-ipex", "baseline accept last --reason why", "runs --json", "hosts"),
-    *("show last --csv", "compare last~2 last --json", "comment", "hosts --json"),
+    *("compare last~1 last", "changes", "changes --json", "gate", "report --markdown"),
+    *("report --html report", "db check", "baseline accept last --reason why"),
+    *("show last --csv", "compare last~2 last --json", "comment"),
     *("db prune --before 2027-01-01", "db prune --before 2027-01-01 --yes", "db upgrade", "db merge other.db"),
 )
-READING = (
-    *("show", "trend", "compare"),
-    *("changes", "gate", "report", "db", "baseline"),
-)
+READING = ("show", "trend", "compare", "changes", "gate", "report", "db", "baseline")
 
 
 @dataclass(slots=True)
@@ -377,14 +373,11 @@ def examine(number: int, seed: int, lab: Laboratory, say: Callable[[str], None],
         count = table.setdefault(kind, Count())
         for index in range(share):
             answer = look(kind, index, seed, lab)
-            if answer == "used":
-                count.used += 1
-            elif answer == "refused":
-                count.refused += 1
-            else:
+            count.used += answer == "used"
+            count.refused += answer == "refused"
+            if answer not in ("used", "refused"):
                 count.tracebacks += 1
-                if len(count.examples) < 8:
-                    count.examples.append(f"{kind} {index} of seed {seed}:\n{answer}")
+                count.examples = [*count.examples, f"{kind} {index} of seed {seed}:\n{answer}"][:8]
         say(f"{kind}: {count.all}, of which {count.tracebacks} ended in a traceback")
     return table
 

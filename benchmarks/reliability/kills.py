@@ -288,10 +288,8 @@ class Bench:
         if not path.exists():
             trial.lost = list(finished)
             return
-        try:
-            sqlite_files.check(path)
-        except IpexperfError as error:
-            trial.damaged = str(error)
+        trial.damaged = fault(path)
+        if trial.damaged:
             return
         new = self._recorded_runs() - before
         rows = query(path, CASES)
@@ -363,10 +361,10 @@ def remains(place: Path) -> str:
 
 def _damage(place: Path) -> str:
     """What is wrong with the files of a folder, or an empty text."""
+    for name in ("ipexperf.db", "copy.db"):
+        if (place / name).exists() and (damage := fault(place / name)):
+            return damage
     try:
-        for name in ("ipexperf.db", "copy.db"):
-            if (place / name).exists():
-                sqlite_files.check(place / name)
         for key in baseline.machine_keys(place / "baselines"):
             baseline.read(place / "baselines", key)
     except IpexperfError as error:
@@ -374,6 +372,15 @@ def _damage(place: Path) -> str:
     report = place / "report"
     if report.exists() and not (report / "ipexperf-report.json").exists():
         return "half a report"
+    return ""
+
+
+def fault(path: Path) -> str:
+    """What is wrong with a history, or an empty text."""
+    try:
+        sqlite_files.check(path)
+    except IpexperfError as error:
+        return str(error)
     return ""
 
 
@@ -468,11 +475,8 @@ def _job(
     place: Path, nursery: Nursery, seed: int, numbers: range, chosen: Sequence[str], say: Callable[[str], None]
 ) -> int:
     """Start a process that makes these trials, and writes each into a file as soon as it is over."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
+
+    def work() -> None:
         (place / "leases").mkdir(parents=True)
         with leases_in(place / "leases"), place.with_suffix(".jsonl").open("w") as file:
             bench = Bench(place, nursery, seed, chosen)
@@ -482,9 +486,22 @@ def _job(
                 file.flush()
                 if not trial.well or done % 25 == 0:
                     say(f"{done} of {len(numbers)}{'' if trial.well else f': {trial}'}")
-    except BaseException:  # noqa: BLE001 - the parent misses the trials then, and says so
+
+    return in_child(work)
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Do this in a process that is forked from here, and return its pid. It ends with 1 if that fails."""
+    sys.stdout.flush()
+    if pid := os.fork():
+        return pid
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:  # noqa: BLE001 - the child must end here, whatever it was
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(status)

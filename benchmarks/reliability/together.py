@@ -13,9 +13,6 @@ from pathlib import Path
 
 import kills
 
-from ipexperf.errors import IpexperfError
-from ipexperf.history import sqlite_files
-
 MOST = 8
 RUNS = (
     "SELECT r.status, count(DISTINCT s.case_id), json_extract(r.meta, '$.suite') FROM run r "
@@ -79,10 +76,8 @@ def _trial(number: int, chance: random.Random, folder: Path, nursery: kills.Nurs
             ended[index] = kills.wait(pid)
     trial.orphans = kills.orphans(tag)
     path = folder / "shared.db"
-    try:
-        sqlite_files.check(path)
-    except IpexperfError as error:
-        trial.damaged = str(error)
+    trial.damaged = kills.fault(path)
+    if trial.damaged:
         return trial
     runs = {name: (status, cases) for status, cases, name in kills.query(path, RUNS)}
     for index, place in enumerate(places):
