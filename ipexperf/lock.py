@@ -31,7 +31,7 @@ _HEADER = re.compile(r"# (?P<key>[a-z]+) (?P<value>.+)")
 _LABEL = re.compile(r"\+(cpu|xpu|cu\d+|rocm[\d.]+)$")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\S*")
 
-Kind = Literal["python", "package", "library", "variable", "placement", "commit"]
+Kind = Literal["python", "package", "library", "variable", "placement"]
 
 
 @dataclass(frozen=True, slots=True)

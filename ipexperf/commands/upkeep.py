@@ -53,18 +53,13 @@ def _merge(target: str, others: Sequence[Path], *, create: bool) -> int:
     with History.open(target, create=create) as history:
         for other in others:
             merged = merging.merge(history, other)
-            if not merged.new:
+            if not any(merged.values()):
                 console.say(f"{other}: nothing that {name} does not have already")
                 continue
-            new = (
-                plural(merged.runs, "run"),
-                plural(merged.cases, "case"),
-                plural(merged.measurements, "measurement"),
-                plural(merged.launches, "launch", "launches"),
-                *((plural(merged.rounds, "round"),) if merged.rounds else ()),
-                *((plural(merged.bisections, "bisection"),) if merged.bisections else ()),
-            )
-            went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""
+            continued = merged.pop(merging.CONTINUED)
+            shown = {table: count for table, count in merged.items() if count or table not in ("round", "bisection")}
+            new = [plural(count, table, "launches" if table == "launch" else "") for table, count in shown.items()]
+            went_on = f", and {plural(continued, 'run')} went on" if continued else ""
             console.say(f"{other}: {', '.join(new)} new in {name}{went_on}")
     return 0
 

@@ -18,36 +18,17 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ipexperf.history.frame import changes, compare, runs, show, speedup, trend
-    from ipexperf.history.records import LaunchRecord, Recorded, RunDetail, RunRecord, Summary, TrendFilters
+    from ipexperf.history.records import TrendFilters
     from ipexperf.history.store import History
 
-_ROOMS = {
-    "History": "store",
-    **dict.fromkeys(("LaunchRecord", "Recorded", "RunDetail", "RunRecord", "Summary"), "records"),
-    **dict.fromkeys(("changes", "compare", "runs", "show", "speedup", "trend"), "frame"),
-}
-"""The module that defines each public name."""
-
-__all__ = [
-    "History",
-    "LaunchRecord",
-    "Recorded",
-    "RunDetail",
-    "RunRecord",
-    "Summary",
-    "changes",
-    "compare",
-    "runs",
-    "show",
-    "speedup",
-    "trend",
-]
+__all__ = ["History", "changes", "compare", "runs", "show", "speedup", "trend"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    if name not in __all__:
         raise AttributeError(f"module 'ipexperf.history' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"ipexperf.history.{_ROOMS[name]}"), name)
+    module = importlib.import_module(f"ipexperf.history.{'store' if name == 'History' else 'frame'}")
+    return getattr(module, name)
 
 
 class _CallableModule(ModuleType):

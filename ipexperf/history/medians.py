@@ -82,22 +82,18 @@ def read(
     for series_id, entry in by_series.items():
         uid = entry.case.uid
         uncounted[series_id] = left_out[uid] | (set() if entry.metric in accuracies() else rejected[uid])
-    points: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
+    points: dict[int, list[tuple[int, float]]] = defaultdict(list)
     # Row ids follow time, except for merged runs, so most of the older part of a long history is not read.
     query = statements.facts("median", "outcome", metric=metrics, **filters).where(measurement.c.run_id >= first)
     for series_id, run_id, median, outcome in connection.execute(query).all():
         if run_id in places and run_id not in uncounted[series_id]:
-            points[series_id].append((places[run_id], median if outcome == "ok" else None))
-    return [_filled(by_series[series_id], sorted(pairs), runs) for series_id, pairs in sorted(points.items())]
-
-
-def _filled(entry: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:
-    """Return the series with its good points, in the order of time."""
-    for place, median in points:
-        if median is not None and math.isfinite(median):
-            entry.runs.append(runs[place])
-            entry.values.append(median)
-    return entry
+            good = outcome == "ok" and median is not None and math.isfinite(median)
+            points[series_id] += [(places[run_id], median)] if good else []
+    for series_id, good_points in points.items():
+        for place, median in sorted(good_points):
+            by_series[series_id].runs.append(runs[place])
+            by_series[series_id].values.append(median)
+    return [by_series[series_id] for series_id in sorted(points)]
 
 
 def _runs(connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int) -> list[Moment]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +21,12 @@ from ipexperf.redaction import redacted
 
 ROWS = 500
 """How many rows are copied in one statement."""
+COUNTED = ("run", "case", "measurement", "launch", "round", "bisection")
+"""The tables whose new rows are counted."""
+CONTINUED = "continued"
+"""The count of runs that were unfinished in the target and have ended in the source."""
 Ids = Mapping[str, Mapping[int, int]]
 """For each table the row ids in the target, by those in the source."""
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The number of new rows of each kind, and of runs that were completed."""
-
-    runs: int
-    cases: int
-    measurements: int
-    launches: int
-    bisections: int
-    rounds: int
-    updated: int
-
-    @property
-    def new(self) -> bool:
-        return any(astuple(self))
 
 
 def check(target: str | os.PathLike[str], others: Sequence[Path]) -> str:
@@ -68,8 +54,11 @@ def _check_revision(path: Path) -> None:
         raise HistoryError(f"the history {path} has schema {revision}, and this program {schema.REVISION}: {advice}.")
 
 
-def merge(target: History, other: Path) -> Merged:
-    """Copy all rows of a checked file that the target lacks, completely or not at all. The file stays as it is."""
+def merge(target: History, other: Path) -> dict[str, int]:
+    """Copy all rows of a checked file that the target lacks, completely or not at all. The file stays as it is.
+
+    Returns the number of new rows of each of the tables COUNTED, and of runs that were CONTINUED.
+    """
     opened = writing(target._engine, target._name)  # noqa: SLF001 - private to this package
     with History(*open_read_only(other)) as source, reading(source._engine, source._name) as reader, opened as writer:  # noqa: SLF001 - as above
         running = _unfinished(writer)
@@ -80,17 +69,9 @@ def merge(target: History, other: Path) -> Merged:
             counts[table.name] = sum(_insert_missing(writer, table, part, ids) for part in _batches(reader, table))
             if "uid" in table.c:
                 ids[table.name] = dict(_row_ids(reader, writer, table))
-        updated = _complete_runs(reader, writer, running, ids)
+        continued = _complete_runs(reader, writer, running, ids)
         _supersede(reader, writer, ids)
-    return Merged(
-        runs=counts["run"],
-        cases=counts["case"],
-        measurements=counts["measurement"],
-        launches=counts["launch"],
-        bisections=counts["bisection"],
-        rounds=counts["round"],
-        updated=updated,
-    )
+    return {**{name: counts[name] for name in COUNTED}, CONTINUED: continued}
 
 
 def _batches(reader: Connection, table: Table) -> Iterator[Sequence[Any]]:

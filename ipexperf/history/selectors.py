@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, func, select
 from ipexperf.errors import HistoryError
 from ipexperf.history.schema import run
 from ipexperf.history.statements import NEWEST_FIRST
-from ipexperf.history.values import day_utc, later, month_utc, since_utc
+from ipexperf.history.values import later, period_utc, since_utc
 
 SHORTEST = 4
 NEWEST = ("last", "latest", "newest")
@@ -20,7 +20,7 @@ DAYS = {"today": 0, "yesterday": 1}
 """Words for days, and how many days ago they were, in UTC."""
 AHEAD = timedelta(hours=1)
 """How far the clock of another host may be ahead of ours."""
-DAY, MONTH, MOMENT = r"\d{4}-\d{2}-\d{2}", r"\d{4}-\d{2}", r"\d{4}-\d{2}-\d{2}[T ]\d{2}.*"
+PERIOD, MOMENT = r"\d{4}-\d{2}(-\d{2})?", r"\d{4}-\d{2}-\d{2}[T ]\d{2}.*"
 
 
 def resolve(connection: Connection, selector: str) -> str:
@@ -134,9 +134,7 @@ def _days(text: str) -> tuple[str, str] | None:
     """Return the first moment of a day or a month, and of the next. None: the text names neither."""
     if text in DAYS:
         text = (datetime.now(timezone.utc) - timedelta(days=DAYS[text])).date().isoformat()
-    if re.fullmatch(DAY, text):
-        return day_utc(text)
-    return month_utc(text) if re.fullmatch(MONTH, text) else None
+    return period_utc(text) if re.fullmatch(PERIOD, text) else None
 
 
 def unknown(connection: Connection, text: str) -> str:

@@ -66,17 +66,13 @@ def since_utc(text: str) -> str:
     return utc(text) if moment.tzinfo else moment.replace(tzinfo=timezone.utc).isoformat(timespec="microseconds")
 
 
-def day_utc(text: str) -> tuple[str, str]:
-    """Return the first moment of a UTC day and of the next."""
-    first = since_utc(text)
-    return first, later(_parsed(first), timedelta(days=1)).isoformat(timespec="microseconds")
-
-
-def month_utc(text: str) -> tuple[str, str]:
-    """Return the first moment of a UTC month and of the next."""
-    first = since_utc(f"{text}-01")
-    following = later(_parsed(first), timedelta(days=32))
-    following = following if following == END else following.replace(day=1)
+def period_utc(text: str) -> tuple[str, str]:
+    """Return the first moment of a UTC day, such as 2026-01-31, or of a month, such as 2026-01, and of the next."""
+    is_month = text.count("-") == 1
+    first = since_utc(f"{text}-01" if is_month else text)
+    following = later(_parsed(first), timedelta(days=32 if is_month else 1))
+    if is_month and following != END:
+        following = following.replace(day=1)
     return first, following.isoformat(timespec="microseconds")
 
 
