@@ -221,7 +221,10 @@ def _data(
             ]
             or None,
             "samples": [
-                {"run": place, "launches": [[data.short(x) for x in thinned(values)] for values in launches.values()]}
+                {
+                    "run": place,
+                    "launches": [[data.short(value) for value in thinned(values)] for values in launches.values()],
+                }
                 for place, launches in samples
             ]
             or None,

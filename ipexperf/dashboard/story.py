@@ -87,7 +87,7 @@ class Story:
         numbers = []
         for spot in entry.spots:
             near = range(len(first_of))[-NEAR:]
-            alike = (x for x in near if not self.differ.between(entry.line, first_of[x], spot.run, RAN))
+            alike = (place for place in near if not self.differ.between(entry.line, first_of[place], spot.run, RAN))
             number = next(alike, len(first_of))
             if number == len(first_of):
                 first_of.append(spot.run)
@@ -125,7 +125,9 @@ def gather(history: History, limit: int) -> Story:
             older += sum(differ.place(series.series.runs[event.change.index]) is None for event in series.events())
         # A change of level lists the differences itself, so a change of environment there is not a second event.
         lines_of_run = {mark.run: set(mark.lines) for mark in marks}
-        marks += [x for x in _environments(line, differ) if not set(x.lines) <= lines_of_run.get(x.run, set())]
+        marks += [
+            mark for mark in _environments(line, differ) if not set(mark.lines) <= lines_of_run.get(mark.run, set())
+        ]
         entries.append(
             CaseStory(
                 line=line,

@@ -33,12 +33,12 @@ def of_label(label: str, *, nightly: bool) -> str:
 
 def of_packages(packages: Iterable[tuple[str, str]]) -> list[str]:
     """The indexes that these packages come from, each by name and version. Most come from the usual one alone."""
-    found = []
+    addresses = []
     for name, version in packages:
         if label := locks.label_of(version):
             nightly = bool(NIGHT.search(version))
-            found.append(INTEL.format(label) if name in OF_INTEL else of_label(label, nightly=nightly))
-    return list(dict.fromkeys(found))
+            addresses.append(INTEL.format(label) if name in OF_INTEL else of_label(label, nightly=nightly))
+    return list(dict.fromkeys(addresses))
 
 
 def versions(package: str, python: str, url: str = "") -> list[Version]:

@@ -100,14 +100,14 @@ def pip_settings() -> dict[str, str]:
 
 def _variables(settings: Mapping[str, str], indexes: Sequence[str]) -> dict[str, str]:
     """Return the variables of uv. Those that the user has set are left alone."""
-    found = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
+    variables = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
     for option, name in OF_PIP.items():
         if words := settings.get(option, "").split():
             if option == "find-links":
                 words = [str(path.absolute()) if (path := Path(word)).exists() else word for word in words]
-            found[name] = ("," if option == "find-links" else " ").join(words)
-    found |= os.environ
-    return found | {"UV_INDEX": " ".join([*found.get("UV_INDEX", "").split(), *indexes])}
+            variables[name] = ("," if option == "find-links" else " ").join(words)
+    variables |= os.environ
+    return variables | {"UV_INDEX": " ".join([*variables.get("UV_INDEX", "").split(), *indexes])}
 
 
 def reason(text: str) -> str:

@@ -192,8 +192,8 @@ def _build(place: Path, lock: Lock, python: str, store: Store, pythons: Sequence
     finally:
         shutil.rmtree(part, ignore_errors=True)
     counts = ((len(wheels), "from the store"), (len(lock.packages) - len(wheels), "from an index"))
-    told = ", ".join(f"{count} packages {where}" for count, where in counts if count) or "no packages"
-    say(f"environment {place.name}: {told}, in {time.monotonic() - began:.0f} s")
+    origins = ", ".join(f"{count} packages {where}" for count, where in counts if count) or "no packages"
+    say(f"environment {place.name}: {origins}, in {time.monotonic() - began:.0f} s")
     return Environment(place)
 
 
@@ -236,7 +236,9 @@ def _made(folder: Path, lock: Lock, python: str, wheels: Mapping[Package, Path],
         if wheels:
             links = [word for wheel in wheels.values() for word in ("--find-links", str(wheel.parent))]
             # By its address, uv sees that a checkout was built again, and notes that the package came from a file.
-            kept = (wheel.as_uri() if one.origin == "editable" else _pin(one) for one, wheel in wheels.items())
+            kept = (
+                wheel.as_uri() if package.origin == "editable" else _pin(package) for package, wheel in wheels.items()
+            )
             _install(folder, kept, say, "--no-index", *links)
         if others:
             _install(folder, map(_pin, others), say, extra=indexes.of_packages(lock.versions.items()))
@@ -245,8 +247,8 @@ def _made(folder: Path, lock: Lock, python: str, wheels: Mapping[Package, Path],
     inventory = take_inventory(_python(folder))
     wrong = mismatches(lock, inventory)
     installed = {_identity(package) for package in inventory.packages}
-    said = f"what was installed is not what the lock says: {'; '.join(wrong[:3])}" if wrong else ""
-    return said, [package for package in others if wrong and _identity(package) not in installed]
+    problem = f"what was installed is not what the lock says: {'; '.join(wrong[:3])}" if wrong else ""
+    return problem, [package for package in others if wrong and _identity(package) not in installed]
 
 
 def _pin(package: Package) -> str:

@@ -39,7 +39,7 @@ def with_versions(lock: Lock, inventory: Inventory, pins: Pins) -> Lock:
         for name, version in changed.items():
             lock = locks.with_package(lock, Package(name, version, ""))
         return lock
-    above = {one for one, _ in pairs} - {other for _, other in pairs}
+    above = {first for first, _ in pairs} - {second for _, second in pairs}
     wanted = [f"{name}=={version}" for name, version in named.items()]
     wanted += sorted((together & above) - named.keys())
     others = [f"{name}=={version}" for name, version in inventory.versions.items() if name not in together]
@@ -64,19 +64,23 @@ def _exact(inventory: Inventory) -> Iterator[tuple[str, str]]:
                 has = there is not None and requirement.specifier.contains(there, prereleases=True)
             except (InvalidRequirement, InvalidVersion):
                 continue  # the installer accepted it
-            exact = [one for one in requirement.specifier if one.operator == "==" and not one.version.endswith(".*")]
+            exact = [
+                specifier
+                for specifier in requirement.specifier
+                if specifier.operator == "==" and not specifier.version.endswith(".*")
+            ]
             if exact and has and holds_here(requirement, inventory.python):
                 yield package.name, str(other)
 
 
 def _together(pairs: Sequence[tuple[str, str]], names: dict[str, str]) -> set[str]:
     """These packages and all that belong to them."""
-    found: set[str] = set()
+    together: set[str] = set()
     more = set(names)
     while more:
-        found |= more
-        more = {other for pair in pairs if found & set(pair) for other in pair} - found
-    return found
+        together |= more
+        more = {other for pair in pairs if together & set(pair) for other in pair} - together
+    return together
 
 
 def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str, str]) -> dict[str, str]:

@@ -62,9 +62,9 @@ class Source:
     @classmethod
     def of(cls, environment: Mapping[str, Any]) -> Source:
         """The source that an environment records. Raises UsageError for a name that leads elsewhere."""
-        found = cls(dict(environment.get("source") or {}), tuple(environment.get("source_paths") or ()))
-        source.check_names(*found.files, *found.paths)
-        return found
+        recorded = cls(dict(environment.get("source") or {}), tuple(environment.get("source_paths") or ()))
+        source.check_names(*recorded.files, *recorded.paths)
+        return recorded
 
     @property
     def digest(self) -> str:
@@ -99,16 +99,16 @@ class Kept:
     def content(self, folder: Path) -> dict[str, bytes]:
         """All files, some from its `folder` in the cache. Raises LockError if one is lost, or is not what it was."""
         missing = [name for name in self.source.files if name not in self.contents]
-        found = {**self.contents, **_committed(self.commit, missing)}
+        contents = {**self.contents, **_committed(self.commit, missing)}
         for name, digest in self.source.files.items():
-            if name not in found and _is_here(path := source.inside(folder, name), digest):
-                found[name] = path.read_bytes()
-            elif name not in found:
+            if name not in contents and _is_here(path := source.inside(folder, name), digest):
+                contents[name] = path.read_bytes()
+            elif name not in contents:
                 commit = f"the commit {self.commit[:DIGITS]}" if self.commit else "git"
                 raise LockError(f"{name} is neither in {commit} nor in {folder}")
-            if source.digest(found[name]) != digest:
+            if source.digest(contents[name]) != digest:
                 raise LockError(f"what is kept of {name} is not what was accepted")
-        return found
+        return contents
 
 
 def _document(content: bytes) -> dict[str, Any]:
@@ -183,7 +183,11 @@ def others_changed(git: Mapping[str, Any], apart: Path) -> list[str] | None:
         return None
     top, names = source.tree(), {*os.fsdecode(listed).split("\0")[:-1], *edited}
     names -= {name for name, _ in edited.items() & source.digests(top, edited).items()}
-    code = [x for x in names if PurePath(x).suffix not in PAGES and not (top / x).is_relative_to(apart.absolute())]
+    code = [
+        name
+        for name in names
+        if PurePath(name).suffix not in PAGES and not (top / name).is_relative_to(apart.absolute())
+    ]
     return sorted(code, key=lambda name: (name.endswith(".py"), name))
 
 
@@ -206,14 +210,14 @@ def _committed(commit: str, names: Sequence[str]) -> dict[str, bytes]:
     if not re.fullmatch(r"[0-9a-f]{40,64}", commit) or not inside:
         return {}
     requests = "".join(f"{commit}:{name}\n" for name in inside).encode(errors="surrogateescape")
-    answer, found = io.BytesIO(_git("cat-file", "--batch", send=requests) or b""), {}
+    answer, contents = io.BytesIO(_git("cat-file", "--batch", send=requests) or b""), {}
     for name in inside:
         words = answer.readline().split()
         if len(words) == 3 and words[2].isdigit():
             content = answer.read(int(words[2]) + 1)[:-1]
             if words[1] == b"blob":
-                found[name] = content
-    return found
+                contents[name] = content
+    return contents
 
 
 def tree_of(kept: Kept, cache: Path, say: Say) -> Replaced:
@@ -243,11 +247,11 @@ def tree_of_commit(reference: str, cache: Path, say: Say, build: str = "") -> tu
     tree is one that waits to be built, by that.
     """
     top = source.tree()
-    found = None if reference.startswith("-") else _git("rev-parse", "--verify", f"{reference}^{{commit}}")
-    if found is None:
+    printed = None if reference.startswith("-") else _git("rev-parse", "--verify", f"{reference}^{{commit}}")
+    if printed is None:
         here = _git("rev-parse", "--git-dir")
         raise UsageError(f"{top} is no git repository" if here is None else f"{top} has no commit '{reference}'")
-    sha = found.decode().strip()
+    sha = printed.decode().strip()
     if build:
         folder = _folder(cache, f"{sha[:DIGITS]}-{source.digest(build.encode())}")
         return Replaced(str(top), str(folder), source.roots()), sha
@@ -411,7 +415,7 @@ def shown_change(name: str, old: Path, new: Path, *, ran: Sequence[str] = ()) ->
     def place(block: tuple[str, int, int, int, int]) -> int:
         around = [node for node in functions if node.lineno <= line(block) <= (node.end_lineno or 0)]
         inner = f"/{name}: {max(around, key=lambda node: node.lineno).name}" if around else ""
-        return next((at for at, one in enumerate(ran) if inner.endswith(f"/{one}")), len(ran))
+        return next((at for at, name_of in enumerate(ran) if inner.endswith(f"/{name_of}")), len(ran))
 
     best = min(blocks, key=place)
     number, (_, a, b, c, d) = line(best), best
@@ -425,7 +429,7 @@ def shown_change(name: str, old: Path, new: Path, *, ran: Sequence[str] = ()) ->
 def _around_difference(*texts: str) -> Iterator[str]:
     """Both texts; of long ones what is around their first difference."""
     pairs = enumerate(zip(*texts, strict=False))
-    same = next((at for at, (one, other) in pairs if one != other), min(map(len, texts)))
+    same = next((at for at, (first, second) in pairs if first != second), min(map(len, texts)))
     begin = max(same - SHOWN // 4, 0) if max(map(len, texts)) > SHOWN else 0
     for text in texts:
         shown = text[begin : begin + SHOWN]

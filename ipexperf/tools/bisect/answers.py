@@ -58,8 +58,8 @@ class AnswerLog:
                 document = json.loads(line)
                 measured = document["measured"]
                 ratio = Ratio(**measured["ratio"]) if measured["ratio"] else None
-                told = {"answer": Answer(measured["answer"]), "ran": tuple(measured["ran"]), "ratio": ratio}
-                self._answers[document["key"]] = Measured(**{**measured, **told})
+                parsed = {"answer": Answer(measured["answer"]), "ran": tuple(measured["ran"]), "ratio": ratio}
+                self._answers[document["key"]] = Measured(**{**measured, **parsed})
 
     def get(self, key: str) -> Measured | None:
         return self._answers.get(key)

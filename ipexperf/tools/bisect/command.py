@@ -166,7 +166,8 @@ def _record(
 
     bad, culprit = answers.get(ends.bad), answers[finding.shown] if finding.shown else None
     last_good, first_bad = (
-        "" if one is None else _lock_text(ends.software(one), cache) for one in (finding.last_good, finding.first_bad)
+        "" if candidate is None else _lock_text(ends.software(candidate), cache)
+        for candidate in (finding.last_good, finding.first_bad)
     )
     measured = culprit or bad
     return BisectionRecord(

@@ -54,10 +54,10 @@ class Repository:
 
     def git(self, *words: str) -> str:
         """Return what git prints. Raise UsageError if it fails."""
-        told = source.git(self.folder, *words, seconds=None)
-        if told is None:
+        printed = source.git(self.folder, *words, seconds=None)
+        if printed is None:
             raise UsageError(f"git {words[0]} fails in {self.folder}")
-        return told.decode(errors="replace")
+        return printed.decode(errors="replace")
 
     def holds(self, *words: str) -> bool:
         """Return True if git ends with status 0."""

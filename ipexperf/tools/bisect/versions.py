@@ -67,7 +67,9 @@ def named(text: str, package: str, python: str) -> list[str]:
     if between:
         # PyTorch's index for such as 2.10.0+xpu, else that which pip is set to ask.
         of_label = next(iter(indexes.of_packages([(package, first)])), "")
-        versions = [one for one in indexes.versions(package, python, of_label) if versions[0] <= one <= versions[1]]
+        versions = [
+            version for version in indexes.versions(package, python, of_label) if versions[0] <= version <= versions[1]
+        ]
     if twice := sorted({str(version) for version in versions if versions.count(version) > 1}):
         raise UsageError(f"--versions: {twice[0]} is there twice")
     if len(versions) < 2:

@@ -62,7 +62,7 @@ def chosen(hosts: Sequence[Host], test: str | None) -> list[Host]:
         if match[1] not in known:
             raise UsageError(f"--where {test!r}: {unknown('label', match[1], known)}")
         comparisons.append((match[1], match[2], match[3]))
-    passing = [host for host in hosts if all(_passes(host, *one) for one in comparisons)]
+    passing = [host for host in hosts if all(_passes(host, *comparison) for comparison in comparisons)]
     if not passing:
         raise UsageError(f"--where {test!r}: none of the {len(hosts)} hosts passes: ipexperf fleet hosts lists them")
     return passing

@@ -36,10 +36,10 @@ def look(folder: Path, variables: Mapping[str, str]) -> Any:
         )
     except subprocess.TimeoutExpired:
         raise UsageError(f"this host cannot be described: no answer within {LOOK_SECONDS} s") from None
-    said = (answer.stderr if answer.returncode else answer.stdout).strip().rpartition("\n")[2]
+    printed = (answer.stderr if answer.returncode else answer.stdout).strip().rpartition("\n")[2]
     if answer.returncode:
-        raise UsageError(f"this host cannot be described: status {answer.returncode}, {said[:200]}")
-    return json.loads(said)
+        raise UsageError(f"this host cannot be described: status {answer.returncode}, {printed[:200]}")
+    return json.loads(printed)
 
 
 def _look() -> dict[str, dict[str, str]]:

@@ -28,7 +28,7 @@ def members(folder: Path) -> list[int]:
 
 def leave(folder: Path) -> bool:
     """End the processes that are in a fleet with this folder. Return whether there were any."""
-    found = bool(members(folder))
+    were_any = bool(members(folder))
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in members(folder):
             with contextlib.suppress(ProcessLookupError):
@@ -36,4 +36,4 @@ def leave(folder: Path) -> bool:
         until = time.monotonic() + TERM_SECONDS
         while members(folder) and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
-    return found
+    return were_any

@@ -85,9 +85,13 @@ class Caller:
         for host, software in described.items():
             if isinstance(software, HostLostError):
                 raise UsageError(f"--share: {host} cannot say what it measures with: {software}")
-        (first, one), *others = described.items()
-        for other, two in others:
-            if differing := [name for name in dict.fromkeys((*one, *two)) if one.get(name) != two.get(name)]:
+        (first, software), *others = described.items()
+        for other, other_software in others:
+            if differing := [
+                name
+                for name in dict.fromkeys((*software, *other_software))
+                if software.get(name) != other_software.get(name)
+            ]:
                 raise UsageError(f"--share: {other} is not equal to {first} in {', '.join(differing)}")
 
     def _follow(self, run: str, live: dict[str, Host], seconds: float | None = None) -> None:

@@ -56,9 +56,9 @@ class Contents:
     def title(self) -> str:
         """What became of all cases, in a few words."""
         worse, faster, rest = map(len, (self.worse, self.faster, self.rest))
-        said = ((worse, "worse"), (faster, "faster"), (self.untold, f"of {worse + faster + rest} not known"))
+        counts = ((worse, "worse"), (faster, "faster"), (self.untold, f"of {worse + faster + rest} not known"))
         whole = ["the run as a whole is slower"] if self.fails and not worse else []
-        parts = [*whole, *(f"{count} {word}" for count, word in said if count)]
+        parts = [*whole, *(f"{count} {word}" for count, word in counts if count)]
         return ", ".join(parts) or "nothing slower, nothing faster"
 
 
@@ -69,14 +69,21 @@ def marker(name: str) -> str:
 
 def of(detail: RunDetail) -> Contents:
     """What to say of a run."""
-    cases = sorted(detail.cases, key=lambda one: (outcomes.place(one.outcome), one.case.name))
-    bad = [one for one in cases if one.test_failed]
-    good = [one for one in cases if one.outcome == "improved" and one not in bad]
-    rest = [one for one in cases if one not in bad and one not in good]
-    beside = next((f", beside {one.verdict.pairs.against}" for one in cases if one.verdict and one.verdict.pairs), "")
+    cases = sorted(detail.cases, key=lambda recorded: (outcomes.place(recorded.outcome), recorded.case.name))
+    bad = [recorded for recorded in cases if recorded.test_failed]
+    good = [recorded for recorded in cases if recorded.outcome == "improved" and recorded not in bad]
+    rest = [recorded for recorded in cases if recorded not in bad and recorded not in good]
+    beside = next(
+        (
+            f", beside {recorded.verdict.pairs.against}"
+            for recorded in cases
+            if recorded.verdict and recorded.verdict.pairs
+        ),
+        "",
+    )
     whole, fails = str(detail.run.settled.get("line") or ""), bool(detail.run.settled.get("fails"))
     worse, faster, folded = (tuple(map(_line, some)) for some in (bad, good, rest))
-    untold = sum(one.untold for one in rest)
+    untold = sum(recorded.untold for recorded in rest)
     return Contents(worse, faster, folded, whole, fails, detail.run.machine_key + beside, untold)
 
 
@@ -96,34 +103,34 @@ def text(contents: Contents, name: str, link: str = "") -> str:
     lines = [marker(name), f"### ipexperf: {contents.title}", ""]
     if contents.whole:
         lines += [markdown.code(contents.whole), ""]
-    for one in (*contents.worse, *contents.faster):
-        lines += _told(one)
+    for line in (*contents.worse, *contents.faster):
+        lines += _shown(line)
     lines += _folded(contents.rest)
     files = f" · [files of this run]({link})" if link else ""
     return _cut(lines, ["", f"<sub>Measured on {markdown.code(contents.machine)}{files}</sub>"])
 
 
-def _line(one: Recorded) -> Line:
-    time, *others = findings(one.verdict) if one.verdict and one.verdict.ratio is not None else [""]
-    reasons = tuple(dict.fromkeys([*others, *_reasons(one)]))[:REASONS]
-    return Line(one.case.name, cast("Outcome", one.outcome), time, reasons)
+def _line(recorded: Recorded) -> Line:
+    time, *others = findings(recorded.verdict) if recorded.verdict and recorded.verdict.ratio is not None else [""]
+    reasons = tuple(dict.fromkeys([*others, *_reasons(recorded)]))[:REASONS]
+    return Line(recorded.case.name, cast("Outcome", recorded.outcome), time, reasons)
 
 
-def _told(one: Line) -> Iterator[str]:
+def _shown(line: Line) -> Iterator[str]:
     """A case in a line, with its reasons below."""
-    word = "" if one.outcome in ("regressed", "improved") else f" {outcomes.title(one.outcome)}"
-    time = f": {markdown.code(one.time)}" if one.time else ""
-    yield f"- {outcomes.row(one.outcome).emoji} {markdown.code(one.name)}{word}{time}"
-    for reason in one.reasons[:REASONS]:
+    word = "" if line.outcome in ("regressed", "improved") else f" {outcomes.title(line.outcome)}"
+    time = f": {markdown.code(line.time)}" if line.time else ""
+    yield f"- {outcomes.row(line.outcome).emoji} {markdown.code(line.name)}{word}{time}"
+    for reason in line.reasons[:REASONS]:
         yield f"  - {markdown.code(reason)}"
 
 
-def _reasons(one: Recorded) -> Iterator[str]:
+def _reasons(recorded: Recorded) -> Iterator[str]:
     """Why, as far as it is known: what was lost, other metrics, answers, what differs, what ran otherwise."""
-    verdict = one.verdict
+    verdict = recorded.verdict
     if verdict is None:
         return
-    if not outcomes.has_numbers(one.outcome):
+    if not outcomes.has_numbers(recorded.outcome):
         yield verdict.reason
     if verdict.structure is not None:
         yield from (f"lost: {loss}" for loss in verdict.structure.losses)
@@ -139,12 +146,12 @@ def _reasons(one: Recorded) -> Iterator[str]:
 def _folded(rest: Sequence[Line]) -> Iterator[str]:
     if not rest:
         return
-    counts = Counter(one.outcome for one in rest)
-    told = ", ".join(f"{counts[name]} {outcomes.title(name)}" for name in sorted(counts, key=outcomes.place))
-    yield from ("", f"<details><summary>{units.plural(len(rest), 'other')}: {told}</summary>", "")
+    counts = Counter(line.outcome for line in rest)
+    summary = ", ".join(f"{counts[name]} {outcomes.title(name)}" for name in sorted(counts, key=outcomes.place))
+    yield from ("", f"<details><summary>{units.plural(len(rest), 'other')}: {summary}</summary>", "")
     yield from ("| case | time | verdict |", "|---|--:|---|")
-    for one in rest:
-        yield f"| {markdown.cell(one.name)} | {markdown.cell(one.time)} | {outcomes.title(one.outcome)} |"
+    for line in rest:
+        yield f"| {markdown.cell(line.name)} | {markdown.cell(line.time)} | {outcomes.title(line.outcome)} |"
     yield from ("", "</details>")
 
 

@@ -74,7 +74,10 @@ class Forge:
 
     def find(self, marker: str) -> int | None:
         """The number of the comment that begins with this marker."""
-        return next((int(one["id"]) for one in self.api.pages(self.comments) if one["body"].startswith(marker)), None)
+        return next(
+            (int(comment["id"]) for comment in self.api.pages(self.comments) if comment["body"].startswith(marker)),
+            None,
+        )
 
     def write(self, body: str, number: int | None) -> None:
         """Write a comment, or this one anew."""

@@ -46,10 +46,10 @@ def add_nightly(subparsers: console.Subparsers) -> None:
     purpose = "measure a night, accept what is well, and explain what is not: one text a regression"
     parser = console.declare(subparsers, "nightly", purpose, run_nightly, console.JUDGE)
     parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="arguments of pytest")
-    told = "where the nights, issues and dossiers are (default: nights)"
-    parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=told)
-    told = f"how long causes may be searched (default: {MINUTES})"
-    parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=told)
+    text = "where the nights, issues and dossiers are (default: nights)"
+    parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=text)
+    text = f"how long causes may be searched (default: {MINUTES})"
+    parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=text)
     console.add_baselines(parser, "their folder")
     console.add_history(parser)
 
@@ -90,9 +90,9 @@ class Processes:
             return Night(date, red=f"pytest ended with exit status {status} and recorded no run")
         with History.open(self._db, create=False) as history:
             cases = history.show(new[0].uid).cases
-        failed = [one for one in cases if one.test_failed]
-        told = _dossiers(dossiers)
-        findings = tuple(_finding(one, told.get(one.case.id), self._folder) for one in failed)
+        failed = [recorded for recorded in cases if recorded.test_failed]
+        explained = _dossiers(dossiers)
+        findings = tuple(_finding(recorded, explained.get(recorded.case.id), self._folder) for recorded in failed)
         whole = new[0].settled
         moved = whole.get("fails") and (whole.get("shift") or 0.0) > 1  # all of it, and not a case
         red = str(whole.get("line") or "") if moved or whole.get("spoilt") else ""
@@ -102,8 +102,8 @@ class Processes:
             date,
             new[0].uid,
             new[0].machine_key,
-            tuple(one.case.id for one in cases),
-            tuple(one.case.id for one in cases if one not in failed and _well(one)),
+            tuple(recorded.case.id for recorded in cases),
+            tuple(recorded.case.id for recorded in cases if recorded not in failed and _well(recorded)),
             findings,
             red,
         )
@@ -129,14 +129,14 @@ class Processes:
         except IpexperfError as error:
             return f"not searched: {error}", False
         places = (f"--perf-db={self._db}", f"--perf-baselines={self._baselines}")
-        found = self._ipexperf(["bisect", "--json", *places, *shlex.split(command)[2:]], seconds)
-        if found is None:
+        printed = self._ipexperf(["bisect", "--json", *places, *shlex.split(command)[2:]], seconds)
+        if printed is None:
             return "", False
-        if not found:
+        if not printed:
             return f"`{command}` failed: it says why when you run it, and the next night tries again", False
-        document = json.loads(found)
+        document = json.loads(printed)
         # The reason names commits.
-        named = ", ".join(_changed(one) for one in document["culprits"] if one["kind"] != "commit")
+        named = ", ".join(_changed(change) for change in document["culprits"] if change["kind"] != "commit")
         return ": ".join(filter(None, (named, document["reason"]))), True
 
     def _case(self, finding: Finding, arm: str) -> str:
@@ -152,7 +152,9 @@ class Processes:
         options = planning.resolve(parser.parse_known_args(self._tests)[0])
         loading.load(options.load)
         with History.open(self._db, create=False) as history:
-            cases = [one.case for one in history.measurements(finding.run) if one.case.id == finding.case]
+            cases = [
+                recorded.case for recorded in history.measurements(finding.run) if recorded.case.id == finding.case
+            ]
         if not cases or not (re.fullmatch(r"(baseline(:\w+)?)?", arm) or arm == options.against):
             raise UsageError(f"{ledgers.NAME} has {finding.case} beside '{arm}', and no such case was measured")
         return rerun.options(cases[0], **rerun.named(cases[0], options))
@@ -176,27 +178,27 @@ class Processes:
         ledgers.write(ledger, self._folder)
         for issue in ledger.issues:
             path = self._folder / "issues" / text.file_of(issue)
-            told = text.issue(issue)
-            if not path.is_file() or path.read_text(encoding="utf-8") != told:
-                write_text(path, told)
+            content = text.issue(issue)
+            if not path.is_file() or path.read_text(encoding="utf-8") != content:
+                write_text(path, content)
         write_text(_page(self._folder, ledger.nights[-1]), text.night(ledger, ledger.nights[-1]))
         referred = {
-            Path(finding.dossier).parts[2] for one in ledger.issues for finding in one.findings if finding.dossier
+            Path(finding.dossier).parts[2] for issue in ledger.issues for finding in issue.findings if finding.dossier
         }
         for night in (self._folder / "dossiers").glob("*"):
             if re.fullmatch(ledgers.DATE, night.name) and night.name not in {*referred, ledger.nights[-1].date}:
                 shutil.rmtree(night)
 
 
-def _well(one: Recorded) -> bool:
+def _well(recorded: Recorded) -> bool:
     """Whether a case is known not to be slower than when it was accepted.
 
     One that is `inconclusive` by stored numbers runs exactly the software and files that were accepted.
     """
-    if one.verdict is None:
+    if recorded.verdict is None:
         return False
-    same = one.outcome == "inconclusive" and isinstance(one.verdict.evidence, BaselineEvidence)
-    return same or one.outcome in ("ok", "improved")
+    same = recorded.outcome == "inconclusive" and isinstance(recorded.verdict.evidence, BaselineEvidence)
+    return same or recorded.outcome in ("ok", "improved")
 
 
 def _run(command: Sequence[str]) -> int:
@@ -222,28 +224,28 @@ def _page(folder: Path, night: Night) -> Path:
 
 def _dossiers(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     """The dossiers of a night, by the ids of their cases."""
-    found = {}
+    dossiers = {}
     for path in folder.glob("*/dossier.json"):
         document = json.loads(path.read_text(encoding="utf-8"))
-        found[document["case"]] = path, document
-    return found
+        dossiers[document["case"]] = path, document
+    return dossiers
 
 
-def _finding(one: Recorded, dossier: tuple[Path, dict[str, Any]] | None, folder: Path) -> Finding:
-    verdict = one.verdict
-    reason, ratio = (verdict.reason, verdict.times) if verdict else (one.outcome, None)
+def _finding(recorded: Recorded, dossier: tuple[Path, dict[str, Any]] | None, folder: Path) -> Finding:
+    verdict = recorded.verdict
+    reason, ratio = (verdict.reason, verdict.times) if verdict else (recorded.outcome, None)
     if dossier is None:
         evidence = verdict.evidence if verdict else None
         differs = evidence.differences if isinstance(evidence, PairsEvidence) else ()
-        return Finding(one.case.id, reason, ratio, differs)
+        return Finding(recorded.case.id, reason, ratio, differs)
     path, document = dossier
     return Finding(
-        one.case.id,
+        recorded.case.id,
         reason,
         ratio,
         tuple(document["differs"]),
         tuple(document["lines"]),
         os.path.relpath(path.with_name("index.html"), folder / "issues"),
         codec.record(tuple[Search, ...], document["searches"]),
-        one.run_uid,
+        recorded.run_uid,
     )

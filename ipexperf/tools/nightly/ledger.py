@@ -115,11 +115,11 @@ class Ledger:
         if not self.nights or not self.nights[-1].date.startswith(date):
             return Night(date)
         last = self.nights[-1]
-        count = sum(one.date.startswith(date) for one in self.nights)
+        count = sum(night.date.startswith(date) for night in self.nights)
         return Night(f"{date}-{count + 1:02}") if set(STEPS) <= set(last.done) else last
 
     def with_night(self, night: Night) -> Ledger:
-        others = [one for one in self.nights if one.date != night.date]
+        others = [other for other in self.nights if other.date != night.date]
         return replace(self, nights=tuple([*others, night][-KEPT:]))
 
     def with_issues(self, issues: Iterable[Issue]) -> Ledger:
@@ -129,21 +129,21 @@ class Ledger:
 
     def before(self, night: Night) -> list[Night]:
         """The nights before this one that measured anything, the newest first."""
-        return [one for one in reversed(self.nights) if one.date < night.date and one.measured]
+        return [earlier for earlier in reversed(self.nights) if earlier.date < night.date and earlier.measured]
 
     def missed(self, night: Night) -> dict[str, str]:
         """What one of the last nights measured and this one has not, each with the last night that did."""
         missed: dict[str, str] = {}
-        for one in self.before(night)[:WEEK]:
-            for case in one.measured:
+        for earlier in self.before(night)[:WEEK]:
+            for case in earlier.measured:
                 if case not in night.measured:
-                    missed.setdefault(case, one.date)
+                    missed.setdefault(case, earlier.date)
         return missed
 
     def vanished(self, case: str, night: Night) -> bool:
         """Whether neither this night nor one of the last WEEK has measured a case."""
         before = self.before(night)[: WEEK - 1]
-        return len(before) == WEEK - 1 and not any(case in one.measured for one in (night, *before))
+        return len(before) == WEEK - 1 and not any(case in near.measured for near in (night, *before))
 
 
 def read(folder: Path) -> Ledger:

@@ -46,8 +46,8 @@ def play(
     if SEARCH not in night.done:
         until = clock() + seconds
         for issue in ledger.open:
-            if not issue.searched and (found := _searched(issue, tools, until, clock)):
-                ledger = ledger.with_issues([found])
+            if not issue.searched and (after_search := _searched(issue, tools, until, clock)):
+                ledger = ledger.with_issues([after_search])
                 tools.keep(ledger)
         night = replace(night, done=(*night.done, SEARCH))
         ledger = _kept(ledger, night, tools)
@@ -110,7 +110,10 @@ def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _well(ledger: Ledger, night: Night, case: str) -> str:
     """The last night before this one in which a case was measured and did not fail."""
-    return next((x.date for x in ledger.before(night) if case in x.measured and case not in x.failed), "")
+    return next(
+        (earlier.date for earlier in ledger.before(night) if case in earlier.measured and case not in earlier.failed),
+        "",
+    )
 
 
 def _searched(issue: Issue, tools: Tools, until: float, clock: Callable[[], float]) -> Issue | None:

@@ -41,13 +41,13 @@ def _issue(issue: Issue) -> Iterator[str]:
     for case, what in issue.ended.items():
         yield f"- {code(case)}: {what}"
     for number, finding in enumerate(issue.findings[:SHOWN]):
-        told = finding.told[1:] if number == 0 else ()
-        lines = [plain(finding.reason), *(f"- {plain(line)}" for line in told)]
+        from_dossier = finding.told[1:] if number == 0 else ()
+        lines = [plain(finding.reason), *(f"- {plain(line)}" for line in from_dossier)]
         lines += [f"- [dossier]({finding.dossier})"] if finding.dossier else []
         yield from _section(code(finding.case), lines)
     if more := issue.findings[SHOWN:]:
         yield ""
-        yield f"And {units.plural(len(more), 'more case')}: {', '.join(code(one.case) for one in more)}"
+        yield f"And {units.plural(len(more), 'more case')}: {', '.join(code(finding.case) for finding in more)}"
 
 
 def _section(heading: str, lines: Iterable[str]) -> Iterator[str]:
@@ -60,9 +60,9 @@ def night(ledger: Ledger, night: Night) -> str:
 
 
 def _night(ledger: Ledger, night: Night) -> Iterator[str]:
-    new = [one for one in ledger.issues if one.since == night.date]
-    still = [one for one in ledger.open if one.since != night.date]
-    closed = [one for one in ledger.issues if one.closed == night.date]
+    new = [issue for issue in ledger.issues if issue.since == night.date]
+    still = [issue for issue in ledger.open if issue.since != night.date]
+    closed = [issue for issue in ledger.issues if issue.closed == night.date]
     yield f"# Night of {night.date}: {summary(ledger, night)}"
     before = ledger.before(night)
     if before and before[0].machine and night.machine and before[0].machine != night.machine:
@@ -85,7 +85,7 @@ def _line(issue: Issue) -> str:
 
 def summary(ledger: Ledger, night: Night) -> str:
     """The night in a line."""
-    new = sum(one.since == night.date for one in ledger.issues)
+    new = sum(issue.since == night.date for issue in ledger.issues)
     parts = [plain(night.red)] if night.red else []
     parts += [f"{len(night.measured) - len(night.failed)} of {units.plural(len(night.measured), 'case')} passed"]
     parts += [f"{units.plural(new, 'new regression')}"] if new else []

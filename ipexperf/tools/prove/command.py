@@ -39,10 +39,10 @@ class OnednnLog:
         own, mark, rest = line.partition(MARK)
         if not mark:
             return line
-        found = onednn.read((mark + rest).decode(errors="replace"))
-        self._isas |= dict.fromkeys(found.isas)
-        self._unparsed = [*self._unparsed, *found.unparsed][:KEPT]
-        for primitive, (count, seconds) in fingerprint.counted(found.executed).items():
+        logged = onednn.read((mark + rest).decode(errors="replace"))
+        self._isas |= dict.fromkeys(logged.isas)
+        self._unparsed = [*self._unparsed, *logged.unparsed][:KEPT]
+        for primitive, (count, seconds) in fingerprint.counted(logged.executed).items():
             before = self._calls.get(primitive, (0, 0.0))
             self._calls[primitive] = before[0] + count, before[1] + seconds
         return own
@@ -79,9 +79,9 @@ def run_prove(arguments: argparse.Namespace) -> int:
     from ipexperf.judge import structure
 
     before = _read(arguments.against) if arguments.against else None
-    heard = OnednnLog()
-    status = _listen(arguments.command, heard)
-    ran = heard.fingerprint()
+    log = OnednnLog()
+    status = _listen(arguments.command, log)
+    ran = log.fingerprint()
     if arguments.into is not None:
         arguments.into.write_text(json.dumps(ran, indent=1) + "\n", encoding="utf-8")
     for line in _lines(ran):
@@ -94,13 +94,13 @@ def run_prove(arguments: argparse.Namespace) -> int:
     return status or (LOST if compared.fails else 0)
 
 
-def _listen(command: list[str], heard: OnednnLog) -> int:
+def _listen(command: list[str], log: OnednnLog) -> int:
     """Run the command. The library prints to its output, from which we take those lines out again."""
     environment = {**os.environ, "ONEDNN_VERBOSE": "1"}
     with ending_with_us(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None  # noqa: S101 - asked for above
         for line in process.stdout:
-            if own := heard.take(line):
+            if own := log.take(line):
                 sys.stdout.buffer.write(own)
                 sys.stdout.buffer.flush()
         code = process.wait()
