@@ -41,7 +41,7 @@ def overview(story: Story) -> dict[str, Any]:
         "title": "Overview",
         "run": run,
         "when": data.moment(run.started_at),
-        "settled": "" if _tried(story, newest) else run.meta.get("settled", {}).get("line", ""),
+        "settled": "" if _all_experiments(story, newest) else run.meta.get("settled", {}).get("line", ""),
         "cases": len(entries),
         "data": {
             "rows": [data.drop({**data.row(entry, newest), "since": _since(story, entry)}) for entry in entries],
@@ -76,7 +76,7 @@ def _since(story: Story, entry: CaseStory) -> str | None:
     return None if begun is None else data.moment(story.board.runs[begun].started_at)
 
 
-def _tried(story: Story, place: int) -> bool:
+def _all_experiments(story: Story, place: int) -> bool:
     """Whether all cases of a run were experiments."""
     found = [place in entry.line.experiments for entry in story.entries for spot in entry.spots if spot.run == place]
     return bool(found) and all(found)

@@ -96,18 +96,18 @@ def read(connection: Connection, metrics: Sequence[str], limit: int) -> Board:
     every = connection.execute(select(run.c.id)).all()
     lines, of_series = _lines(connection, metrics)
     places = {row["id"]: place for place, row in enumerate(rows)}
-    _fill(connection, metrics, of_series, places)
-    _judge(connection, of_series, places)
-    _accept(connection, of_series, places)
+    _add_spots(connection, metrics, of_series, places)
+    _add_verdicts(connection, of_series, places)
+    _add_acceptances(connection, of_series, places)
     measured = [line for line in lines.values() if line.spots.get(PRIMARY)]
-    _surround(connection, {(line.number, line.machine_key): line for line in measured}, places)
+    _add_environments(connection, {(line.number, line.machine_key): line for line in measured}, places)
     of_runs = [row["environment_id"] for row in rows]
     wanted = {*of_runs, *(number for line in measured for number in line.environments.values())}
     documents = {
         row.id: row.doc for row in connection.execute(select(environment.c.id, environment.c.doc)) if row.id in wanted
     }
     runs = [RunRecord.of(row, {}) for row in rows]
-    _try(measured, runs, documents)
+    _mark_experiments(measured, runs, documents)
     return Board(runs, list(places), of_runs, measured, documents, len(every) - len(runs))
 
 
@@ -125,7 +125,7 @@ def _lines(
     return lines, of_series
 
 
-def _fill(
+def _add_spots(
     connection: Connection,
     metrics: Sequence[str],
     of_series: Mapping[int, tuple[Line, str]],
@@ -139,7 +139,7 @@ def _fill(
         line.spots.get(metric, []).sort()
 
 
-def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
+def _add_verdicts(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
     """Attach the newest verdict of each case and run. This is faster than sorting all verdicts in SQL."""
     facts = (verdict.c[name] for name in ("series_id", "run_id", "judged_at", "policy_id", "outcome", "ratio"))
     against = verdict.c.reason[("baseline", "step_time")].as_float()
@@ -153,7 +153,9 @@ def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], pl
             of_series[series_id][0].verdicts[places[run_id]] = Judged._make(row)
 
 
-def _try(lines: Sequence[Line], runs: Sequence[RunRecord], documents: Mapping[int, Mapping[str, Any]]) -> None:
+def _mark_experiments(
+    lines: Sequence[Line], runs: Sequence[RunRecord], documents: Mapping[int, Mapping[str, Any]]
+) -> None:
     """Attach which runs of a case were experiments."""
     variables = {number: experiments.variables_of(document) for number, document in documents.items()}
     for line in lines:
@@ -170,14 +172,16 @@ def _try(lines: Sequence[Line], runs: Sequence[RunRecord], documents: Mapping[in
         line.experiments.update({places[number]: why for number, why in experiments.experiments(ran).items()})
 
 
-def _accept(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:
+def _add_acceptances(
+    connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]
+) -> None:
     for row in connection.execute(select(baseline).order_by(baseline.c.accepted_at)):
         if row.series_id in of_series and row.run_id in places:
             acceptance = (row.accepted_at, row.accepted_by, row.reason, row.superseded_by is not None)
             of_series[row.series_id][0].accepted.append(AcceptedSession(places[row.run_id], *acceptance))
 
 
-def _surround(connection: Connection, lines: Mapping[tuple[int, str], Line], places: Mapping[int, int]) -> None:
+def _add_environments(connection: Connection, lines: Mapping[tuple[int, str], Line], places: Mapping[int, int]) -> None:
     """Attach the environment of each case's first launch, which may differ from the run's, for example by placement."""
     query = (
         select(launch.c.run_id, launch.c.case_id, launch.c.environment_id, environment.c.machine_key)

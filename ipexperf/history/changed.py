@@ -163,8 +163,8 @@ def changes(
     ]
     short = sum(len(entry.series.values) < 2 * MINIMUM for entry in examined)
     unsteady = sum(entry.course.unsteady for entry in examined)
-    changed.sort(key=lambda x: (-_size(x), x.case_id, x.metric))
-    changed.sort(key=lambda x: x.likely_started_at, reverse=True)
+    changed.sort(key=lambda change: (-_size(change), change.case_id, change.metric))
+    changed.sort(key=lambda change: change.likely_started_at, reverse=True)
     changed.sort(key=_urgency)
     return Changes(tuple(changed), len(examined), short, unsteady)
 

@@ -83,7 +83,7 @@ def change(ratio: Ratio, metric: Metric) -> str:
 
 def _pairs(first: Sequence[Recorded], second: Sequence[Recorded]) -> list[tuple[Recorded | None, Recorded | None]]:
     """Pair the same case of both runs, then the rest by name."""
-    old, new = ({x.case: x for x in side} for side in (first, second))
+    old, new = ({recorded.case: recorded for recorded in side} for side in (first, second))
     pairs: list[tuple[Recorded | None, Recorded | None]] = [
         (old.pop(case), new.pop(case)) for case in [*old] if case in new
     ]
@@ -91,7 +91,7 @@ def _pairs(first: Sequence[Recorded], second: Sequence[Recorded]) -> list[tuple[
         alike = next((other for other in old if other.id == case.id), None)
         if alike is not None:
             pairs.append((old.pop(alike), new.pop(case)))
-    pairs += [(x, None) for x in old.values()] + [(None, x) for x in new.values()]
+    pairs += [(recorded, None) for recorded in old.values()] + [(None, recorded) for recorded in new.values()]
     return sorted(pairs, key=lambda pair: (_either(pair).id, _either(pair).uid))
 
 
@@ -130,7 +130,7 @@ def _compared(
         first_accuracy=sides[0],
         second_accuracy=sides[1],
         note=note,
-        differences=tuple(x for x in between(old.environment, new.environment) if x not in common)
+        differences=tuple(line for line in between(old.environment, new.environment) if line not in common)
         if old and new
         else (),
     )

@@ -43,7 +43,7 @@ def human(value: float | None, unit: str) -> str:
     scales = _SCALES.get(unit)
     if scales is None:
         return f"{value:.4g}"
-    scale, name = next((x for x in scales if abs(value) >= x[0]), scales[-1])
+    scale, name = next((scale for scale in scales if abs(value) >= scale[0]), scales[-1])
     return f"{value / scale:.4g} {name}"
 
 
@@ -80,8 +80,8 @@ class Columns:
         parts: list[Text | Padding] = []
         for row in self._rows:
             (_, first), *others = row.items()
-            told = [Text.assemble(f"{name} ", cell) for name, cell in others if cell.plain != "-"]
-            parts += [first, Padding(Text(", ").join(told), (0, 0, 0, 4), expand=False)]
+            cells = [Text.assemble(f"{name} ", cell) for name, cell in others if cell.plain != "-"]
+            parts += [first, Padding(Text(", ").join(cells), (0, 0, 0, 4), expand=False)]
         return Group(*parts)
 
 

@@ -41,7 +41,7 @@ def experiments(runs: Sequence[Ran]) -> dict[int, str]:
     accepted: Variables | None = None
     reasons = {}
     for place, ran in enumerate(runs):
-        before = [x.variables for x in runs[max(0, place - RUNS) : place] if x.variables is not None]
+        before = [earlier.variables for earlier in runs[max(0, place - RUNS) : place] if earlier.variables is not None]
         if ran.subcommand == OF_ARMS:
             reasons[place] = f"a run of ipexperf {OF_ARMS}"
         elif ran.accepted:
@@ -87,12 +87,12 @@ def read(connection: Connection, case_uids: Collection[str]) -> dict[tuple[str, 
         .where(case.c.uid.in_(case_uids), launch.c.launch == 0)
         .order_by(run.c.started_at, run.c.uid)
     )
-    found: dict[tuple[str, str], dict[str, Ran]] = {}
+    runs_of: dict[tuple[str, str], dict[str, Ran]] = {}
     for row in connection.execute(query):
         ran = Ran(row.subcommand, variables_of(row.doc), row.accepted)
-        found.setdefault((row.uid, row.machine_key), {})[row.run_uid] = ran
+        runs_of.setdefault((row.uid, row.machine_key), {})[row.run_uid] = ran
     return {
         (*of_series, list(runs)[place]): why
-        for of_series, runs in found.items()
+        for of_series, runs in runs_of.items()
         for place, why in experiments(list(runs.values())).items()
     }

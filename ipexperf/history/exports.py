@@ -45,10 +45,10 @@ def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
 
 
 def _sound(detail: RunDetail) -> list[Recorded]:
-    recorded = [x for x in detail.cases if has_numbers(x.outcome) and x.values.get(PRIMARY)]
-    if not recorded:
+    sound = [recorded for recorded in detail.cases if has_numbers(recorded.outcome) and recorded.values.get(PRIMARY)]
+    if not sound:
         raise HistoryError(f"the run {detail.run.uid} has no case with numbers that count: there is nothing to export.")
-    return recorded
+    return sound
 
 
 def _name(case: Case) -> str:

@@ -81,7 +81,7 @@ class Checked(TypeDecorator[Any]):
         hint = next(hint for kind, hint in PLAIN if isinstance(self.plain, kind))
         hint = HOLDS[name] if document else HOLDS.get(name, datetime if name.endswith("_at") else hint)
         simple = hint if convert is None and hint in (int, str, float) else None
-        right: set[str] = set()
+        correct: set[str] = set()
 
         def checked(value: Any) -> Any:
             # The quick ways first: a history has millions of numbers, and many rows of one case.
@@ -89,15 +89,15 @@ class Checked(TypeDecorator[Any]):
                 return value
             short = value if document and value.__class__ is str and len(value) < SHORT else ""
             try:
-                found = convert(value) if document and convert else value
-                fine = short in right or fits(found, hint)
+                decoded = convert(value) if document and convert else value
+                fits_hint = short in correct or fits(decoded, hint)
             except (RecursionError, TypeError, ValueError):
-                fine = False
-            if not fine:
+                fits_hint = False
+            if not fits_hint:
                 raise ValueError(f"{name} is {value!r}"[:SHOWN])
             if short:
-                right.add(short)
-            return found if document or convert is None else convert(value)
+                correct.add(short)
+            return decoded if document or convert is None else convert(value)
 
         return checked
 
@@ -112,16 +112,16 @@ def fits(value: Any, hint: Any) -> bool:
     if isinstance(hint, FunctionType):
         return isinstance(value, dict) and fits(value, hint(value))
     if isinstance(hint, tuple) or origin in (Union, UnionType):
-        return any(fits(value, one) for one in parts or hint)
+        return any(fits(value, part) for part in parts or hint)
     if is_dataclass(hint):
         return fits(value, _keys(hint))  # type: ignore[arg-type]
     if isinstance(hint, dict):
         there = [key for key in hint if isinstance(value, dict) and (key[-1] != "?" or key[:-1] in value)]
         return isinstance(value, dict) and all(fits(value.get(key.rstrip("?")), hint[key]) for key in there)
     if origin in (dict, Mapping):
-        return isinstance(value, dict) and all(fits(one, parts[1]) for one in value.values())
+        return isinstance(value, dict) and all(fits(part, parts[1]) for part in value.values())
     if isinstance(hint, list) or origin in (list, tuple):
-        return isinstance(value, list) and all(fits(one, (parts or hint)[0]) for one in value)
+        return isinstance(value, list) and all(fits(part, (parts or hint)[0]) for part in value)
     return (
         hint is Any or value is hint or value in parts or (hint is float and (value is None or value.__class__ is int))
     )
@@ -136,4 +136,4 @@ def _is_moment(text: str) -> bool:
 def _keys(record: Any) -> dict[str, Any]:
     """The document of a dataclass. What has a default may be missing: older versions did not write it."""
     hints = get_type_hints(record)
-    return {f"{one.name}{'?' * (one.default is not MISSING)}": hints[one.name] for one in fields(record)}
+    return {f"{field.name}{'?' * (field.default is not MISSING)}": hints[field.name] for field in fields(record)}

@@ -27,9 +27,9 @@ judge's. `knobs` are those that are not at their default, such as `+optimizer:ad
 def read(connection: Connection, query: Select[Any]) -> pd.DataFrame:
     """Return the points that a query selects, each with its `case_id`."""
     result = connection.execute(query)
-    found = result.all()
-    points = pd.DataFrame([*map(tuple, found)], columns=[*result.keys()])
-    ids = {uid: case_of(row._mapping).id for uid, row in {row.case_uid: row for row in found}.items()}  # noqa: SLF001 - its public name
+    records = result.all()
+    points = pd.DataFrame([*map(tuple, records)], columns=[*result.keys()])
+    ids = {uid: case_of(row._mapping).id for uid, row in {row.case_uid: row for row in records}.items()}  # noqa: SLF001 - its public name
     points["case_id"] = points["case_uid"].map(ids)
     points["size"] = points["params"].map(lambda params: params["size"])
     points["data"] = points["params"].map(lambda params: params["data"])

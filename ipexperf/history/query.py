@@ -114,8 +114,8 @@ class Queries:
     def work(self, case_uid: str, since: str) -> dict[str, int]:
         """Return the floating point operations of a case's step in each run since a moment that has counted them."""
         with reading(self._engine, self._name) as connection:
-            found = connection.execute(statements.work(case_uid, since)).all()
-            return {uid: int(text) for uid, text in found}
+            rows = connection.execute(statements.work(case_uid, since)).all()
+            return {uid: int(text) for uid, text in rows}
 
     def accepted_fingerprint(self, baseline: CaseBaseline) -> Fingerprint | None:
         """Return the fingerprint behind the digest of a baseline, if this history has a session with it."""
@@ -185,7 +185,7 @@ class Queries:
 
     def paired(self, cases: Iterable[Recorded]) -> dict[tuple[str, str], Paired]:
         """Return the rounds of the runs of these cases and their usual spread, by run and machine."""
-        wanted = dict.fromkeys((one.run_uid, one.machine_key) for one in cases)
+        wanted = dict.fromkeys((recorded.run_uid, recorded.machine_key) for recorded in cases)
         with reading(self._engine, self._name) as connection:
             return {
                 (uid, machine): pair
@@ -293,7 +293,7 @@ def _launches(connection: Connection, run_id: int) -> dict[int, list[tuple[Launc
 
 def _values(launches: list[LaunchRecord]) -> dict[str, tuple[float, ...]]:
     good = [record.document["metrics"] for record in launches if record.outcome == "ok"]
-    values = {name: tuple(x[name] for x in good if x.get(name) is not None) for name in METRICS}
+    values = {name: tuple(metrics[name] for metrics in good if metrics.get(name) is not None) for name in METRICS}
     return {name: numbers for name, numbers in values.items() if numbers}
 
 

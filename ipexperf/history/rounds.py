@@ -64,7 +64,7 @@ def write(
     texts = {"name": storable(record.group), "schedule": record.schedule, "started_at": utc(record.started_at)}
     stored = insert(round_).returning(round_.c.id)
     key = {"round_id": connection.execute(stored, {**values, **texts, **numbers}).scalar_one()}
-    connection.execute(insert(seat), [{**key, **_seat(place, x, cases)} for place, x in enumerate(record.seats)])
+    connection.execute(insert(seat), [{**key, **_seat(place, arm, cases)} for place, arm in enumerate(record.seats)])
     connection.execute(insert(paired), [{**key, **pair} for pair in _pairs(record, cases)])
 
 

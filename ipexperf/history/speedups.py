@@ -91,12 +91,12 @@ def speedups(
     `paired` has the rounds of the runs: cases that took turns are compared by their turns.
     """
     newest: dict[Case, list[Recorded]] = defaultdict(list)
-    for recorded in sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True):
+    for recorded in sorted(cases, key=lambda recorded: (recorded.started_at, recorded.run_uid), reverse=True):
         newest[recorded.case].append(recorded)
     requests = {name for name in registry.modes.names() if registry.modes.get(name).requests}
     pairs = [
         pair
-        for case in dict.fromkeys(x.case for x in sorted(cases, key=lambda x: (x.case.id, x.case.uid)))
+        for case in sorted(newest, key=lambda case: (case.id, case.uid))
         for kind in kinds
         if (base := _base(case, KINDS[kind])) is not None
         for metric in ("throughput", *(LATENCIES if case.mode in requests else ()))
@@ -128,8 +128,10 @@ def _pairs(
     paired: Mapping[tuple[str, str], Paired],
 ) -> Iterator[_Pair]:
     """Return the newest sound pair of each machine that has a ratio, from one run if possible, else one without."""
-    fast, plain = ([x for x in newest.get(candidate, ()) if not x.unsound(metric)] for candidate in (case, base))
-    for machine in dict.fromkeys(x.machine_key for x in fast):
+    fast, plain = (
+        [recorded for recorded in newest.get(side, ()) if not recorded.unsound(metric)] for side in (case, base)
+    )
+    for machine in dict.fromkeys(recorded.machine_key for recorded in fast):
         # An accelerator is part of the machine_key, so a base on the CPU has another key.
         matching = [
             (candidate, other)

@@ -211,18 +211,20 @@ def _record(
     """Write one case of one run."""
     environment_id = _learned_environment(connection, run_row, measured)
     numbers = dict(rows.metric_rows(measured))
-    blobs = [(one.index, *blob) for one in measured.launches for blob in rows.sample_blobs(one)]
+    blobs = [(launched.index, *blob) for launched in measured.launches for blob in rows.sample_blobs(launched)]
     metrics = dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric))
     case_id, ids = _series_ids(connection, run_row, suite, measured, metrics)
     key = {"case_id": case_id, "environment_id": environment_id}
     for table, values in (
         (measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()]),
-        (launch, [{**key, **rows.launch_row(measured, one)} for one in measured.launches]),
+        (launch, [{**key, **rows.launch_row(measured, launched)} for launched in measured.launches]),
         (samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs]),
     ):
         if values:
             connection.execute(insert(table), [{"run_id": run_row.id, **row} for row in values])
-    _judge(connection, run_row.id, [(ids[one.metric], one) for one in (judged, *judged.others)], policy)
+    _judge(
+        connection, run_row.id, [(ids[of_metric.metric], of_metric) for of_metric in (judged, *judged.others)], policy
+    )
 
 
 def _learned_environment(connection: Connection, run_row: Row[Any], measured: Measurement) -> int:

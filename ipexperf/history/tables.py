@@ -102,11 +102,11 @@ def reasons_text(cases: Iterable[Recorded]) -> Text:
     """Why each case has its verdict: once for all that have the same reason."""
     return remarks(
         (
-            one.case.name,
-            f"batch {one.case.batch}",
-            one.verdict.reason if one.verdict else one.metrics["step_time"].reason,
+            recorded.case.name,
+            f"batch {recorded.case.batch}",
+            recorded.verdict.reason if recorded.verdict else recorded.metrics["step_time"].reason,
         )
-        for one in cases
+        for recorded in cases
     )
 
 
@@ -236,8 +236,10 @@ def compared_table(cases: Sequence[ComparedCase]) -> Columns:
             "ratio": ratio(case.ratio.value if case.ratio else None),
             "interval": interval(case.ratio),
             "change": case.change or "-",
-            "accuracy": _both(share(case.accuracy_metric, x) for x in (case.first_accuracy, case.second_accuracy)),
-            "outcome": _both(x or "-" for x in (case.first_outcome, case.second_outcome)),
+            "accuracy": _both(
+                share(case.accuracy_metric, side) for side in (case.first_accuracy, case.second_accuracy)
+            ),
+            "outcome": _both(side or "-" for side in (case.first_outcome, case.second_outcome)),
         }
         for case in cases
     )
@@ -267,7 +269,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
             "value": human(pair.value, pair.unit),
             "speedup": "-" if pair.speedup is None else f"{pair.speedup.value:.2f}",
             "interval": interval(pair.speedup),
-            "accuracy": _both(share(pair.accuracy_metric, x) for x in (pair.base_accuracy, pair.accuracy)),
+            "accuracy": _both(share(pair.accuracy_metric, side) for side in (pair.base_accuracy, pair.accuracy)),
         }
         for pair in pairs
     )
@@ -276,7 +278,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
 
 def notes_text(pairs: Sequence[Speedup]) -> Text:
     """How far each speed-up can be trusted, or why there is none."""
-    return remarks((one.case_id, f"batch {one.batch}, {one.over}", "; ".join(_notes(one))) for one in pairs)
+    return remarks((pair.case_id, f"batch {pair.batch}, {pair.over}", "; ".join(_notes(pair))) for pair in pairs)
 
 
 def _notes(speedup: Speedup) -> Iterator[str]:

@@ -40,8 +40,8 @@ class HostSide:
         self._variables = {**variables, "PATH": path}
         self._home = self._folder
         self._process: subprocess.Popen[bytes] | None = None
-        self._told = 0
-        """How many bytes of its log were told."""
+        self._printed = 0
+        """How many bytes of its log the caller has."""
 
     @property
     def _runs(self) -> Path:
@@ -82,11 +82,11 @@ class HostSide:
             return [], 0
         status = None if self._held(self._home) else self._process.poll()
         with (self._home / LOG).open("rb") as log:
-            log.seek(self._told)
+            log.seek(self._printed)
             content = log.read()
         if status is None:  # the last line may not be whole
             content = content[: content.rfind(b"\n") + 1]
-        self._told += len(content)
+        self._printed += len(content)
         # The file goes: what a run says of it holds for the history that it is merged into.
         text = content.decode(errors="replace").replace(f" --db {shlex.quote(str(self._home / HISTORY))}", "")
         return text.splitlines(), status
