@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
-from ipexperf.errors import HistoryError
 from ipexperf.history import History
 from ipexperf.result import Verdict
 
@@ -46,12 +45,3 @@ def history(tmp_path_factory):
 def test_a_trend_takes_several_names_and_ranges(history, asked, count):
     """A day lasts until its end, and a run at the end of a range is in it."""
     assert len(history.trend(**asked)) == count
-
-
-@pytest.mark.parametrize(
-    ("since", "until"), [("2026-05-03", "2026-05-02"), ("last", "first"), ("2026-05-03", "2026-05-02T23:59Z")]
-)
-def test_a_reversed_range_is_refused(history, since, until):
-    """Nothing would match."""
-    with pytest.raises(HistoryError, match="the range is upside down"):
-        history.trend(since=since, until=until)

@@ -172,14 +172,6 @@ def test_both_hosts_measure_into_one_history(fleet: Fleet, tmp_path: Path) -> No
     assert statuses(tmp_path) == ["finished", "finished"]
 
 
-def test_equal_hosts_share_the_cases(fleet: Fleet, tmp_path: Path) -> None:
-    ended = fleet.run(tmp_path, "tiny,other,patient", "--share")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    with closing(sqlite3.connect(tmp_path / "db")) as database:
-        rows = database.execute('SELECT c.model FROM launch l JOIN "case" c ON c.id = l.case_id').fetchall()
-    assert sorted(model for (model,) in rows) == ["other", "patient", "tiny"]
-
-
 def test_an_address_without_a_fleet_is_one_sentence(fleet: Fleet, tmp_path: Path) -> None:
     command = [word.replace(fleet.address, "127.0.0.1:1") for word in fleet.words(tmp_path, "tiny")]
     ended = fleet.call(command)
