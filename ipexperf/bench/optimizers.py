@@ -23,8 +23,6 @@ _LAMB = "intel_extension_for_pytorch.optim._lamb"
 
 @dataclass(frozen=True)
 class Optimizer(Knob):
-    """The knob for the optimizer."""
-
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "lamb" and cell.stack != "ipex":
             return f"Lamb comes with IPEX: the stack {cell.stack} has none"

@@ -63,7 +63,6 @@ class Threads:
         self._took_part.clear()
 
     def look(self) -> Accounts:
-        """Read the accounts."""
         ran, waited = {}, {}
         threads = [int(name) for name in os.listdir(_TASKS)]  # noqa: PTH208 - runs between samples, and pathlib is slower
         for thread in threads:

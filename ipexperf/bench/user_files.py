@@ -21,7 +21,6 @@ _loaded: set[str] = set()
 
 
 def load_module(name: str) -> None:
-    """Import a module by its name."""
     try:
         _loaded.add(str(importlib.import_module(name).__file__))
     except UsageError:

@@ -55,15 +55,15 @@ def flat() -> Any:
 
 
 def named(checks: list[Check], name: str) -> Check:
-    [found] = [check for check in checks if check.name == name]
-    return found
+    [check] = [check for check in checks if check.name == name]
+    return check
 
 
 def failed(checks: Iterable[Check]) -> set[str]:
     return {check.name for check in checks if not check.ok}
 
 
-def told(checks: Iterable[Check]) -> dict[str, tuple[bool, str]]:
+def as_json(checks: Iterable[Check]) -> dict[str, tuple[bool, str]]:
     """What a process with IPEX tells of its checks, as JSON can have it."""
     return {check.name: (check.ok, check.found) for check in checks}
 
@@ -133,13 +133,18 @@ def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: s
     return bench.mode.open(bench)
 
 
+def failures(checks: dict[str, tuple[bool, str]]) -> dict[str, str]:
+    """The failed ones of such checks, with what was found."""
+    return {name: text for name, (ok, text) in checks.items() if not ok}
+
+
 def liar(network: Any, honest: Any) -> Any:
     """A network that lies, with the weights of the honest one."""
     network.load_state_dict(honest.state_dict())
     return network
 
 
-def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> Any:
+def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> dict[str, Any]:
     """What a script of tests/fakes told of itself in a process of its own: IPEX changes the one that imports it."""
     root = Path(__file__).parents[2]
     path = f"{root / 'tests' / 'fakes' / 'no_transformers'}{os.pathsep}{root}"
@@ -153,4 +158,5 @@ def alone(fake: str, *, arguments: tuple[str, ...] = (), **variables: str) -> An
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables},
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return printed

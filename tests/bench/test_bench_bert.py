@@ -64,11 +64,11 @@ def test_a_layer_is_pytorchs_own_encoder_layer() -> None:
         torch.nn.init.normal_(value, std=0.5)
     hidden, mask = torch.randn(2, 6, 16, dtype=torch.float64), torch.tensor(MASK)
     added = (1.0 - mask[:, None, None, :].double()) * _bert.MASKED
-    found = network.layers[0](hidden, added)
+    outputs = network.layers[0](hidden, added)
     # With gradients: without, PyTorch takes another way, which sets to zero what is masked.
     expected = theirs(network.layers[0])(hidden, src_key_padding_mask=mask == 0)
-    assert torch.allclose(found[mask == 1], expected[mask == 1], atol=1e-12)
-    assert not torch.allclose(found, network.layers[1](hidden, added))
+    assert torch.allclose(outputs[mask == 1], expected[mask == 1], atol=1e-12)
+    assert not torch.allclose(outputs, network.layers[1](hidden, added))
 
 
 def test_what_is_filled_up_changes_nothing() -> None:

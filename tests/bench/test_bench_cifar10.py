@@ -29,11 +29,11 @@ def batches() -> Batches:
     import numpy as np
 
     random = np.random.default_rng(0)
-    found = {}
+    contents = {}
     for index, name in enumerate((*cifar10.TRAIN, cifar10.TEST)):
         labels = [(index * ROWS + row) % 10 for row in range(ROWS)]
-        found[name] = (random.integers(0, 256, (ROWS, 3072), dtype=np.uint8), labels)
-    return found
+        contents[name] = (random.integers(0, 256, (ROWS, 3072), dtype=np.uint8), labels)
+    return contents
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ def test_a_network_that_sets_other_threads_is_not_what_its_label_says(cpu: Cpu) 
     assert cpu.proof(lambda: None, 1) == [Check("threads", False, "1", "2")]
 
 
-@pytest.mark.parametrize(("limit", "found"), [("1", "1"), ("2", "2"), ("64", "2"), ("", "2")])
+@pytest.mark.parametrize(("limit", "threads"), [("1", "1"), ("2", "2"), ("64", "2"), ("", "2")])
 def test_openmp_that_may_start_fewer_threads_is_not_what_its_label_says(
-    cpu: Cpu, monkeypatch: pytest.MonkeyPatch, limit: str, found: str
+    cpu: Cpu, monkeypatch: pytest.MonkeyPatch, limit: str, threads: str
 ) -> None:
     """Torch reports two threads all the same."""
     monkeypatch.setenv("OMP_THREAD_LIMIT", limit)
-    assert cpu.proof(lambda: None, 1) == [Check("threads", found == "2", found, "2")]
+    assert cpu.proof(lambda: None, 1) == [Check("threads", threads == "2", threads, "2")]

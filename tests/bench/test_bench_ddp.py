@@ -34,7 +34,7 @@ class Spoken:
         return self.replies
 
 
-def rank(number: int, **said: Any) -> dict[str, Any]:
+def rank(number: int, **differing: Any) -> dict[str, Any]:
     """What the rank of this number tells of itself, when all is well with two ranks on four cores."""
     cores = CORES[number * 2 : number * 2 + 2]
     return {
@@ -47,20 +47,20 @@ def rank(number: int, **said: Any) -> dict[str, Any]:
         "weights": "abc",
         "loss": 2.0 + number,
         "pid": 100 + number,
-        **said,
+        **differing,
     }
 
 
-def session(*told: Any, count: int = 2, cores: int = 5) -> DdpSession:
+def session(*replies: Any, count: int = 2, cores: int = 5) -> DdpSession:
     """A session whose ranks have said this."""
-    found = DdpSession.__new__(DdpSession)
-    found.count, found.cores, found.backend, found._block = count, cores, "gloo", 1
-    found.ranks = Spoken(*told)  # type: ignore[assignment]
-    return found
+    opened = DdpSession.__new__(DdpSession)
+    opened.count, opened.cores, opened.backend, opened._block = count, cores, "gloo", 1
+    opened.ranks = Spoken(*replies)  # type: ignore[assignment]
+    return opened
 
 
-def failed(found: list[Check]) -> set[str]:
-    return {check.name for check in found if not check.ok}
+def failed(checks: list[Check]) -> set[str]:
+    return {check.name for check in checks if not check.ok}
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_one_rank_that_fails_a_check_fails_it_for_all() -> None:
 
 def test_a_sample_lasts_from_the_first_begin_to_the_last_end() -> None:
     """Ranks on one clock: the slower one counts, CPU time and run delay are those of all."""
-    one = [(10.0, 11.0, 0.5, 0.1), (20.0, 22.0, 1.0, 0.0)]
-    two = [(10.2, 11.4, 0.7, 0.1), (19.8, 21.0, 1.0, 0.2)]
-    found = session(one, two).sample(lambda: None, 2, 2)
-    assert found == [pytest.approx((0.7, 0.6, 0.1)), pytest.approx((1.1, 1.0, 0.1))]
+    first = [(10.0, 11.0, 0.5, 0.1), (20.0, 22.0, 1.0, 0.0)]
+    second = [(10.2, 11.4, 0.7, 0.1), (19.8, 21.0, 1.0, 0.2)]
+    samples = session(first, second).sample(lambda: None, 2, 2)
+    assert samples == [pytest.approx((0.7, 0.6, 0.1)), pytest.approx((1.1, 1.0, 0.1))]
 
 
 def test_memory_is_that_of_all_ranks_and_a_wait_is_that_of_the_slowest() -> None:
@@ -136,8 +136,8 @@ def lines() -> Iterator[tuple[_ranks.Ranks, list[Connection]]]:
 
 def test_ranks_that_do_not_meet_in_time_are_an_error(lines: tuple[_ranks.Ranks, list[Connection]]) -> None:
     """As under a container's rules for system calls, where oneCCL waits for ever."""
-    ranks, (one, _) = lines
-    one.send(("reply", None))
+    ranks, (first, _) = lines
+    first.send(("reply", None))
     with pytest.raises(TimeoutError):
         ranks._replies(0.01)
 
@@ -147,24 +147,24 @@ def test_a_rank_that_fails_is_told_while_the_others_wait_for_it(
 ) -> None:
     """The other will never answer: it waits for the one that failed."""
     monkeypatch.setattr(_ranks, "GRACE_SECONDS", 0.05)
-    ranks, (_, two) = lines
-    two.send(("failure", ("out_of_memory", "rank 1: MemoryError: full")))
-    with pytest.raises(WorkerError, match="rank 1: MemoryError: full") as told:
+    ranks, (_, second) = lines
+    second.send(("failure", ("out_of_memory", "rank 1: MemoryError: full")))
+    with pytest.raises(WorkerError, match="rank 1: MemoryError: full") as error:
         ranks.ask("step")
-    assert told.value.outcome == "out_of_memory"
+    assert error.value.outcome == "out_of_memory"
 
 
 @pytest.mark.parametrize("unread", [False, True])
 def test_a_death_is_told_before_what_it_led_to(lines: tuple[_ranks.Ranks, list[Connection]], *, unread: bool) -> None:
     """One rank complains that the other is gone: that the other was killed is the reason, also before it read."""
-    ranks, (one, two) = lines
-    one.send(("failure", ("error", "rank 0: RuntimeError: connection closed by peer")))
+    ranks, (first, second) = lines
+    first.send(("failure", ("error", "rank 0: RuntimeError: connection closed by peer")))
     if unread:
         ranks._lines[1].send("unread")
-    two.close()
-    with pytest.raises(WorkerError, match="rank 1 was killed by SIGBUS") as told:
+    second.close()
+    with pytest.raises(WorkerError, match="rank 1 was killed by SIGBUS") as error:
         ranks.ask("step")
-    assert told.value.outcome == "crashed"
+    assert error.value.outcome == "crashed"
 
 
 def test_more_ranks_than_cores_end_with_a_sentence() -> None:
@@ -182,11 +182,11 @@ def test_the_digest_of_weights_differs_by_a_single_bit() -> None:
     """Two ranks whose weights differ in the last bit of one number are not equal."""
     import torch
 
-    found = _ranks.RankSession.__new__(_ranks.RankSession)
+    rank = _ranks.RankSession.__new__(_ranks.RankSession)
     pixels = torch.ones(4, 2, 1, 1).to(memory_format=torch.channels_last)
     values = torch.ones(3, dtype=torch.bfloat16), torch.ones(2), pixels, torch.ones(())
-    found.trained = list(values)
-    before = found.digest()
-    assert found.digest() == before
+    rank.trained = list(values)
+    before = rank.digest()
+    assert rank.digest() == before
     values[1][1] = torch.nextafter(values[1][1], torch.tensor(2.0))
-    assert found.digest() != before
+    assert rank.digest() != before

@@ -75,8 +75,8 @@ def test_low_precision_holds_its_weights_in_the_dtype() -> None:
     """A step of a served model reads two bytes a weight. Under autocast it would read four, and convert them."""
     opened = session("decode", "bf16")
     assert {value.dtype for value in opened.network.parameters()} == {torch.bfloat16}
-    found = named(opened.proof(), "weights_held")
-    assert (found.ok, found.found.split(" in ")[1], found.expected) == (True, "bfloat16", "all in bfloat16")
+    check = named(opened.proof(), "weights_held")
+    assert (check.ok, check.found.split(" in ")[1], check.expected) == (True, "bfloat16", "all in bfloat16")
     plain = session("decode", "bf16", weights="autocast")
     assert {value.dtype for value in plain.network.parameters()} == {torch.float32}
     assert "weights_held" not in [check.name for check in plain.proof()]
@@ -86,9 +86,9 @@ def test_weights_that_stayed_in_fp32_are_caught() -> None:
     """One layer that a stack forgot is enough."""
     network = decoder(LLAMA).to(torch.bfloat16)
     network.layers[1].up.float()
-    found = _generation.held_in(network, "bfloat16")
-    assert not found.ok
-    assert "in float32" in found.found
+    check = _generation.held_in(network, "bfloat16")
+    assert not check.ok
+    assert "in float32" in check.found
 
 
 @pytest.mark.parametrize(("name", "millions"), [("llama_135m", 134.5), ("qwen_500m", 494.0), ("llama_1b", 1235.8)])
@@ -126,9 +126,9 @@ def test_packed_weights_stand_for_the_rounded_ones() -> None:
         packed = _stock_weights.PackedLinear(layer, kind, group)
         weight = rounding.rounded(layer.weight.detach(), kind, group)
         expected = torch.nn.functional.linear(inputs, weight, layer.bias)
-        found = packed(inputs)
-        assert found.shape == expected.shape
-        assert float((found - expected).abs().max()) < 1e-4
+        outputs = packed(inputs)
+        assert outputs.shape == expected.shape
+        assert float((outputs - expected).abs().max()) < 1e-4
         error = float((weight - layer.weight).abs().max() / layer.weight.abs().max())
         assert error < {"int8": 0.005, "int4": 0.08}[kind]
         assert error > {"int8": 0.0005, "int4": 0.02}[kind], "nothing was rounded"
@@ -169,8 +169,9 @@ def test_where_weights_can_be_packed(
 ) -> None:
     cell = Cell("llama_135m", device, dtype, "decode", "stock", knobs)
     known = {knob.name: knob for knob in _generation.KNOBS}
-    found = next((why for name, value in knobs if (why := known[name].why_not(cell, value, Facts("python", {})))), None)
-    assert found == reason or (reason is not None and str(found).startswith(reason))
+    reasons = [known[name].why_not(cell, value, Facts("python", {})) for name, value in knobs]
+    answer = next(filter(None, reasons), None)
+    assert answer == reason or (reason is not None and str(answer).startswith(reason))
 
 
 @pytest.mark.parametrize(
@@ -194,8 +195,8 @@ def test_two_looks_at_decoding_see_the_same_step() -> None:
     opened = session("decode", "fp32")
     for _ in range(3):
         opened.step()
-    found = fingerprint.capture(opened.looks(opened.bench.device))
-    assert found["unstable"] == []
-    assert found["digest"]
+    captured = fingerprint.capture(opened.looks(opened.bench.device))
+    assert captured["unstable"] == []
+    assert captured["digest"]
     opened.step()
-    assert fingerprint.capture(opened.looks(opened.bench.device))["digest"] == found["digest"]
+    assert fingerprint.capture(opened.looks(opened.bench.device))["digest"] == captured["digest"]

@@ -87,7 +87,7 @@ def test_agreement_is_asked_of_both_sides() -> None:
     assert _boxes.agreement(right(), right()) == 1.0
     fewer = [right()[0], found(BOXES[1], LABELS[1] * 0 - 1)]
     assert _boxes.agreement(fewer, right()) == _boxes.agreement(right(), fewer) == pytest.approx(4 / 5)
-    renamed = [Detections(one.boxes, one.scores, 1 - one.labels) for one in right()]
+    renamed = [Detections(detected.boxes, detected.scores, 1 - detected.labels) for detected in right()]
     assert _boxes.agreement(renamed, right()) == 0.0
     assert _boxes.agreement([fewer[1]], [fewer[1]]) == 1.0
 
@@ -130,7 +130,7 @@ def test_right_answers_are_decided_to_be_right() -> None:
     """Out of hundreds of boxes comes each thing once, surest first."""
     outputs = answered()
     assert TASK.score(outputs, (BOXES, LABELS)) == 1.0
-    assert [len(one.boxes) for one in TASK.detections(outputs)] == [2, 1]
+    assert [len(detected.boxes) for detected in TASK.detections(outputs)] == [2, 1]
     assert TASK.agreement(outputs, outputs) == 1.0
 
 

@@ -67,8 +67,8 @@ def test_what_was_found_is_filled_up() -> None:
     assert (boxes.shape, scores.shape) == ((faster_rcnn.MOST_BOXES, 4), (faster_rcnn.MOST_BOXES,))
     assert labels.tolist() == [2] + [-1] * (faster_rcnn.MOST_BOXES - 1)
     task: Any = registry.tasks.get("region_detection")
-    [found] = task.detections((boxes[None], scores[None], labels[None]))
-    assert (found.boxes.tolist(), found.labels.tolist()) == ([BOXES[0, 0].tolist()], [2])
+    [detected] = task.detections((boxes[None], scores[None], labels[None]))
+    assert (detected.boxes.tolist(), detected.labels.tolist()) == ([BOXES[0, 0].tolist()], [2])
 
 
 def test_two_stages_make_their_own_loss(two_stages: Any, images: Any) -> None:

@@ -102,8 +102,8 @@ def test_a_memory_that_is_not_used_is_caught(mode: str) -> None:
 def test_only_a_network_that_foretells_tokens_can_write(mode: str) -> None:
     """An image classifier is left out with the reason, and so is a captured graph."""
     known, facts = registry.modes.get(mode), Facts("python", {})
-    told = known.why_not(Cell("resnet18", "cpu", "fp32", mode, "stock"), facts)
-    assert told == f"{mode} is for networks that predict the next token: resnet18 does not"
+    reason = known.why_not(Cell("resnet18", "cpu", "fp32", mode, "stock"), facts)
+    assert reason == f"{mode} is for networks that predict the next token: resnet18 does not"
     assert known.why_not(Cell("gpt_small", "cpu", "fp32", mode, "stock"), facts) is None
     captured = Cell("gpt_small", "cpu", "fp32", mode, "ipex", (("graph_mode", "on"),))
     assert "captures one graph" in str(known.why_not(captured, facts))
@@ -117,7 +117,7 @@ def test_the_task_says_how_well_text_is_foretold() -> None:
     assert task.metrics((alike,), (targets,))["perplexity"] == pytest.approx(256)
     assert task.metrics((right,), (targets,))["perplexity"] == pytest.approx(1)
     assert (task.score((right,), (targets,)), task.agreement((alike,), (right,))) == (1, 0)
-    learned, held_out = (Examples((x,), (x,)) for x in (targets, torch.tensor([[3, 2]])))
+    learned, held_out = (Examples((tokens,), (tokens,)) for tokens in (targets, torch.tensor([[3, 2]])))
     assert task.trivial(Split(learned, held_out)) == 0.5
-    told, _ = accuracy.fidelity((right,), accuracy.Reference((right,), 1.0), (targets,), DTYPES["fp32"].bounds, task)
-    assert told["perplexity"] == pytest.approx(1)
+    metrics, _ = accuracy.fidelity((right,), accuracy.Reference((right,), 1.0), (targets,), DTYPES["fp32"].bounds, task)
+    assert metrics["perplexity"] == pytest.approx(1)

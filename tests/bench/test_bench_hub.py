@@ -36,10 +36,10 @@ TINY = {
 
 @pytest.fixture
 def transformers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    found = pytest.importorskip("transformers")
+    package = pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     own_build._configuration.cache_clear()
-    return found
+    return package
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def failed(workbench: Workbench) -> set[str]:
     return bench_cases.failed((*session.proof(), *session.accuracy()[1]))
 
 
-def refused(text: str, told: str) -> None:
+def refused(text: str, reason: str) -> None:
     target = own_target.parse(text)
-    with pytest.raises(WorkerError, match=re.escape(told)) as error:
+    with pytest.raises(WorkerError, match=re.escape(reason)) as error:
         own_build.network(target)
     assert "\n" not in str(error.value)
 
@@ -94,8 +94,8 @@ def test_a_network_is_found_in_the_hubs_cache_by_its_name(
     assert name == "hf.somebody.tiny"
     assert own.source(own_target.parse("hf:somebody/tiny")) == kept / "snapshots" / "abc"
     transformers = importlib.import_module("transformers")
-    found = transformers.AutoConfig.from_pretrained(kept / "snapshots" / "abc")
-    assert found.vocab_size == 50
+    configuration = transformers.AutoConfig.from_pretrained(kept / "snapshots" / "abc")
+    assert configuration.vocab_size == 50
 
 
 def test_an_image_transformer_gets_images(transformers: Any, tmp_path: Path) -> None:
@@ -152,5 +152,5 @@ def test_a_timm_network_without_weights_is_one_sentence(monkeypatch: pytest.Monk
 def test_workers_download_nothing_whatever_the_shell_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables that the hubs look at."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    found = process.environment_of(None, {"TRANSFORMERS_OFFLINE": "0"})
-    assert (found["HF_HUB_OFFLINE"], found["TRANSFORMERS_OFFLINE"]) == ("1", "1")
+    environment = process.environment_of(None, {"TRANSFORMERS_OFFLINE": "0"})
+    assert (environment["HF_HUB_OFFLINE"], environment["TRANSFORMERS_OFFLINE"]) == ("1", "1")

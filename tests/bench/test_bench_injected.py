@@ -19,12 +19,12 @@ Found = dict[str, dict[str, Any]]
 
 
 def fingerprints(what: str, **variables: str) -> Found:
-    found: Found = alone("injected.py", arguments=(what,), **variables)
-    for name, one in found.items():
-        assert one["unstable"] == [], name
-        assert one["missing"] == {}, name
-        assert one["unparsed"] == [], name
-    return found
+    prints = alone("injected.py", arguments=(what,), **variables)
+    for name, fingerprint in prints.items():
+        assert fingerprint["unstable"] == [], name
+        assert fingerprint["missing"] == {}, name
+        assert fingerprint["unparsed"] == [], name
+    return prints
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def lost(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
 def test_instructions_that_were_masked_are_named(stock: Found) -> None:
     """Every convolution takes another kernel, oneDNN says why, and no operator of torch's changed."""
     masked = fingerprints("plain", ONEDNN_MAX_CPU_ISA="SSE41")
-    told = said(stock["plain"], masked["plain"])
-    assert re.search(r"^convolution: \S+ -> jit:sse41 in 2 of 2 calls", told, re.MULTILINE), told
-    assert "ONEDNN_MAX_CPU_ISA: not set -> SSE41" in told
-    assert "oneDNN's instructions: " in told
-    assert "aten::" not in told
+    difference = said(stock["plain"], masked["plain"])
+    assert re.search(r"^convolution: \S+ -> jit:sse41 in 2 of 2 calls", difference, re.MULTILINE), difference
+    assert "ONEDNN_MAX_CPU_ISA: not set -> SSE41" in difference
+    assert "oneDNN's instructions: " in difference
+    assert "aten::" not in difference
     assert lost(stock["plain"], masked["plain"]) == {losses.WEAKER}
 
 
@@ -99,8 +99,8 @@ def test_work_that_slipped_in_is_one_line(stock: Found, before: str, after: str,
     ],
 )
 def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
-    told = said(stock[before], stock[after])
-    assert [line for line in lines if line not in told] == [], told
+    difference = said(stock[before], stock[after])
+    assert [line for line in lines if line not in difference] == [], difference
     if before == "bf16" and "avx512bw" not in facts.cpu_flags():
         kinds = set()  # oneDNN has no bf16 kernels for this CPU, so none of them can be lost
     assert lost(stock[before], stock[after]) == kinds
@@ -131,8 +131,8 @@ def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: 
     ],
 )
 def test_what_ipex_lost_is_named(ipex: Found, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
-    told = said(ipex[before], ipex[after])
-    assert [line for line in lines if line not in told] == [], told
+    difference = said(ipex[before], ipex[after])
+    assert [line for line in lines if line not in difference] == [], difference
     assert lost(ipex[before], ipex[after]) == kinds
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from bench_cases import alone, needs_ipex
+from bench_cases import alone, failures, needs_ipex
 
 from ipexperf.bench.machine import facts
 
@@ -14,23 +16,15 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, dict[str, tuple[bool, str]]]:
+def results() -> dict[str, Any]:
     """What one process with IPEX proved of each."""
-    found: dict[str, dict[str, tuple[bool, str]]] = alone("ipex_inference.py", LD_PRELOAD="")
-    return found
+    return alone("ipex_inference.py", LD_PRELOAD="")
 
 
-Told = dict[str, dict[str, tuple[bool, str]]]
-
-
-def failed(checks: dict[str, tuple[bool, str]]) -> list[str]:
-    return [name for name, (ok, _) in checks.items() if not ok]
-
-
-def test_a_network_is_compiled_by_ipexs_backend_through_inductor(told: Told) -> None:
+def test_a_network_is_compiled_by_ipexs_backend_through_inductor(results: dict[str, Any]) -> None:
     """One graph, whose code inductor wrote, given to IPEX's own backend, which does not take its way of TorchScript."""
-    checks = told["compiled"]
-    assert failed(checks) == []
+    checks = results["compiled"]
+    assert failures(checks) == {}
     assert checks["graphs"][1] == "1 graphs in 1 frames, 0 graph breaks"
     assert checks["compile_backend"][1] == "intel_extension_for_pytorch._dynamo.ipex"
     assert checks["lowering"][1] == "inductor"
@@ -38,26 +32,26 @@ def test_a_network_is_compiled_by_ipexs_backend_through_inductor(told: Told) -> 
     assert {"inductor", "compiled_step", "recompilation", "dtype", "fidelity"} <= set(checks)
 
 
-def test_another_backend_is_caught(told: Told) -> None:
+def test_another_backend_is_caught(results: dict[str, Any]) -> None:
     """What inductor compiles alone, after `ipex.optimize`, is not the backend of the label."""
-    assert failed(told["stock's backend"]) == ["compile_backend"]
+    assert failures(results["stock's backend"]).keys() == {"compile_backend"}
 
 
-def test_packed_weights_break_the_graph_and_are_caught(told: Told) -> None:
+def test_packed_weights_break_the_graph_and_are_caught(results: dict[str, Any]) -> None:
     """It is why the knob weights_prepack is barred there: at every packed layer dynamo ends a graph."""
-    assert {"graphs", "weights_prepack"} <= set(failed(told["packed"]))
+    assert {"graphs", "weights_prepack"} <= failures(results["packed"]).keys()
 
 
-def test_a_cold_start_is_proven_like_infer_jit(told: Told) -> None:
+def test_a_cold_start_is_proven_like_infer_jit(results: dict[str, Any]) -> None:
     """What was loaded is packed, folded, frozen and fused, and right."""
-    assert failed(told["load"]) == []
-    assert {"jit", "graph_prepack", "graph_fusion", "weights_prepack", "fidelity"} <= set(told["load"])
+    assert failures(results["load"]) == {}
+    assert {"jit", "graph_prepack", "graph_fusion", "weights_prepack", "fidelity"} <= set(results["load"])
 
 
-def test_a_product_in_another_dtype_beside_packed_layers_is_caught(told: Told) -> None:
+def test_a_product_in_another_dtype_beside_packed_layers_is_caught(results: dict[str, Any]) -> None:
     """oneDNN's log has the packed layers and not what torch computes by itself."""
-    assert "dtype" in failed(told["mixed"])
-    assert "bfloat16 x" in told["mixed"]["dtype"][1]  # twice where oneDNN computes it, whose log has it too
+    assert "dtype" in failures(results["mixed"])
+    assert "bfloat16 x" in results["mixed"]["dtype"][1]  # twice where oneDNN computes it, whose log has it too
 
 
 @pytest.mark.parametrize(
@@ -69,24 +63,24 @@ def test_a_product_in_another_dtype_beside_packed_layers_is_caught(told: Told) -
         ("linear alone", "0 of 2", "0 of 1"),
     ],
 )
-def test_the_knobs_of_linear_layers_are_proven(told: Told, made: str, kernels: str, folding: str) -> None:
+def test_the_knobs_of_linear_layers_are_proven(results: dict[str, Any], made: str, kernels: str, folding: str) -> None:
     """Packed layers call MKL, or oneDNN where it was asked for; BatchNorm behind them is folded, or left."""
-    checks = told[made]
-    assert failed(checks) == []
+    checks = results[made]
+    assert failures(checks) == {}
     assert checks["auto_kernel_selection"][1] == f"{kernels} packed linear layers call oneDNN"
     assert checks["linear_bn_folding"][1] == f"{folding} BatchNorm modules behind a linear layer are left"
 
 
-def test_a_norm_of_another_kind_is_none_that_could_be_folded(told: Told) -> None:
+def test_a_norm_of_another_kind_is_none_that_could_be_folded(results: dict[str, Any]) -> None:
     """It may do more than normalise, so that IPEX leaves it; the case is right without."""
-    assert failed(told["kindred"]) == []
-    assert told["kindred"]["conv_bn_folding"][1] == "0 BatchNorm modules"
+    assert failures(results["kindred"]) == {}
+    assert results["kindred"]["conv_bn_folding"][1] == "0 BatchNorm modules"
 
 
-def test_training_packs_linear_layers_only_where_kernels_are_chosen(told: Told) -> None:
+def test_training_packs_linear_layers_only_where_kernels_are_chosen(results: dict[str, Any]) -> None:
     """Without the knob there is no packed layer to look at, and nothing to prove."""
-    assert told["chosen, train"]["auto_kernel_selection"] == [True, "2 of 2 packed linear layers call oneDNN"]
-    assert failed(told["not chosen, train"]) == ["auto_kernel_selection"]
+    assert results["chosen, train"]["auto_kernel_selection"] == [True, "2 of 2 packed linear layers call oneDNN"]
+    assert failures(results["not chosen, train"]).keys() == {"auto_kernel_selection"}
 
 
 @pytest.mark.parametrize(
@@ -103,9 +97,9 @@ def test_training_packs_linear_layers_only_where_kernels_are_chosen(told: Told) 
         ("O0, not captured", "graph_mode"),
     ],
 )
-def test_a_knob_that_is_not_as_labelled_is_caught(told: Told, liar: str, check: str) -> None:
+def test_a_knob_that_is_not_as_labelled_is_caught(results: dict[str, Any], liar: str, check: str) -> None:
     """A network that was made in another way than its case says fails the check of that knob."""
-    assert check in failed(told[liar])
+    assert check in failures(results[liar])
 
 
 @pytest.mark.parametrize(
@@ -119,22 +113,22 @@ def test_a_knob_that_is_not_as_labelled_is_caught(told: Told, liar: str, check: 
     ],
 )
 def test_at_o0_ipex_does_what_is_switched_on_by_name(
-    told: Told, made: str, packed: str, left: str, behind: str
+    results: dict[str, Any], made: str, packed: str, left: str, behind: str
 ) -> None:
     """Each setting alone, and nothing else: the folding of convolutions takes linear layers with it."""
-    checks = told[made]
-    assert failed(checks) == []
+    checks = results[made]
+    assert failures(checks) == {}
     assert (checks["weights_prepack"][1], checks["conv_bn_folding"][1]) == (packed, left)
     assert checks["linear_bn_folding"][1].startswith(behind)
 
 
-def test_at_o0_a_graph_is_captured_by_name(told: Told) -> None:
+def test_at_o0_a_graph_is_captured_by_name(results: dict[str, Any]) -> None:
     """Graph mode is off at either level, and is switched on at either."""
-    assert failed(told["O0, captured"]) == []
-    assert told["O0, captured"]["graph_mode"][1] == "forward is captured"
+    assert failures(results["O0, captured"]) == {}
+    assert results["O0, captured"]["graph_mode"][1] == "forward is captured"
 
 
-def test_without_intels_openmp_there_are_no_streams(told: Told) -> None:
+def test_without_intels_openmp_there_are_no_streams(results: dict[str, Any]) -> None:
     """The runtime extension is off, and the launch ends with that sentence: nothing runs in its place."""
     reason = "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to"
-    assert told["streams"]["opened"][1] == reason
+    assert results["streams"]["opened"][1] == reason

@@ -99,7 +99,7 @@ def test_a_start_that_imports_much_says_so(tmp_path: Path, monkeypatch: pytest.M
 def test_what_tracing_imports_is_imported_before_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch 2.14 imports sympy with its first trace, for half a second: IPEX had it, and seemed five times as fast."""
     honest, traced = torch.jit.trace, []
-    monkeypatch.setattr(torch.jit, "trace", lambda *given, **more: traced.append(given[0]) or honest(*given, **more))
+    monkeypatch.setattr(torch.jit, "trace", lambda *inputs, **more: traced.append(inputs[0]) or honest(*inputs, **more))
     loaded = opened(Counted())
     assert [type(network) for network in traced] == [torch.nn.ReLU]
     loaded.step()
@@ -114,5 +114,5 @@ def test_what_a_model_needs_is_imported_before_its_start() -> None:
     code = "import json, sys\nfrom ipexperf.bench.process.worker import workbench\n"
     code += "assert 'torchvision' not in sys.modules\n"
     code += "workbench(json.loads(sys.argv[1]), print)\nprint('torchvision' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code, json.dumps(request)], capture_output=True, text=True, check=True)
-    assert told.stdout == "True\n"
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(request)], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

@@ -45,14 +45,14 @@ def read(name: str, size: int) -> Any:
 def test_made_data_are_always_the_same(name: str, size: int) -> None:
     """And no held-out example is one that is trained on."""
     torch.manual_seed(1)
-    one = read(name, size)
+    first = read(name, size)
     torch.manual_seed(2)
-    other = read(name, size)
-    for part, again in ((one.train, other.train), (one.test, other.test)):
+    second = read(name, size)
+    for part, again in ((first.train, second.train), (first.test, second.test)):
         assert all(torch.equal(value, like) for value, like in zip(part.tensors, again.tensors, strict=True))
     train, test = (
         {b"".join(value.numpy().tobytes() for value in row) for row in zip(*part.inputs, strict=True)}
-        for part in (one.train, one.test)
+        for part in (first.train, first.test)
     )
     assert not train & test
 

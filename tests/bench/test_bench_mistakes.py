@@ -88,11 +88,11 @@ def replies(path: Path) -> list[dict[str, Any]]:
     """What a worker answers when it is asked for a whole launch, up to the first failure."""
     settings = {"load": [str(path)]}
     request = {"case": dataclasses.asdict(CASE) | {"knobs": {}}, "settings": settings, "count": 2}
-    said, answers = "".join(json.dumps({**request, "do": do}) + "\n" for do in ASKED), io.StringIO()
-    worker.serve(io.StringIO(said), answers)
-    found = [reply for reply in map(json.loads, answers.getvalue().splitlines()[1:]) if "say" not in reply]
-    bad = next((index for index, reply in enumerate(found) if not reply["ok"]), len(found) - 1)
-    return found[: bad + 1]
+    requests, answers = "".join(json.dumps({**request, "do": do}) + "\n" for do in ASKED), io.StringIO()
+    worker.serve(io.StringIO(requests), answers)
+    received = [reply for reply in map(json.loads, answers.getvalue().splitlines()[1:]) if "say" not in reply]
+    bad = next((index for index, reply in enumerate(received) if not reply["ok"]), len(received) - 1)
+    return received[: bad + 1]
 
 
 def test_the_extension_without_a_mistake_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,10 +146,10 @@ def test_the_extension_without_a_mistake_is_planned(tmp_path: Path, capsys: pyte
 def test_a_mistake_is_one_sentence_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, sentence: str
 ) -> None:
-    status, told = planned(extension(tmp_path, old, new), capsys)
+    status, complaint = planned(extension(tmp_path, old, new), capsys)
     assert status == cli.USAGE_ERROR
-    assert sentence in told
-    assert told.count("\n") == 1
+    assert sentence in complaint
+    assert complaint.count("\n") == 1
 
 
 @pytest.mark.process
@@ -191,10 +191,10 @@ def test_a_mistake_in_a_worker_names_the_class_at_fault(
     tmp_path: Path, old: str, new: str, request_: str, sentence: str
 ) -> None:
     """Not the network, and not as a malformed reply."""
-    told = replies(extension(tmp_path, old, new))
-    assert ASKED[len(told) - 1] == request_
-    assert told[-1]["outcome"] == "error"
-    assert told[-1]["reason"].startswith(sentence)
+    answers = replies(extension(tmp_path, old, new))
+    assert ASKED[len(answers) - 1] == request_
+    assert answers[-1]["outcome"] == "error"
+    assert answers[-1]["reason"].startswith(sentence)
 
 
 def test_a_metric_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,5 +219,5 @@ def test_anything_else_is_refused(item: Any, name: str) -> None:
 def test_everything_it_exports_is_there_and_torch_is_not_imported() -> None:
     """Collection imports the files of extensions, in processes that have no use for torch."""
     program = "import sys, ipexperf.ext as e; [getattr(e, x) for x in e.__all__]; print('torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout == "False\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -7,9 +7,10 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
-from bench_cases import alone, bench, needs_ipex, network
+from bench_cases import alone, bench, failures, needs_ipex, network
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +53,7 @@ def test_nothing_is_lost_or_doubled_when_it_is_shared_out(values: list[int], str
 def test_streams_on_other_cores_are_caught(bindings: list[Sequence[int]], pool: Sequence[int], *, ok: bool) -> None:
     with contextlib.ExitStack() as running:
         pools = [ThreadPoolExecutor(1, initializer=os.sched_setaffinity, initargs=(0, cores)) for cores in bindings]
-        threads = [running.enter_context(one).submit(threading.get_native_id).result() for one in pools]
+        threads = [running.enter_context(executor).submit(threading.get_native_id).result() for executor in pools]
         assert multistream.check_cores(threads, set(threads), pool, len(threads)).ok is ok
         assert not multistream.check_cores(threads, set(), pool, len(threads)).ok, "bound there, and never ran"
 
@@ -66,30 +67,22 @@ def test_more_streams_than_the_worker_has_cores_are_refused() -> None:
         case.mode.open(case)
 
 
-Told = dict[str, dict[str, tuple[bool, str]]]
-
-
 @pytest.fixture(scope="module")
-def told() -> Told:
+def results() -> dict[str, Any]:
     """What a process with IPEX, and with Intel's OpenMP preloaded, proved of each."""
     affinity = {"KMP_AFFINITY": "granularity=fine,compact,1,0", "KMP_BLOCKTIME": "1"}  # as the launcher sets them
-    found: Told = alone("ipex_streams.py", LD_PRELOAD=IOMP5, OMP_NUM_THREADS="2", **affinity)
-    return found
-
-
-def fails(checks: dict[str, tuple[bool, str]]) -> set[str]:
-    return {name for name, (ok, _) in checks.items() if not ok}
+    return alone("ipex_streams.py", LD_PRELOAD=IOMP5, OMP_NUM_THREADS="2", **affinity)
 
 
 @needs_ipex
 @needs_iomp5
 @pytest.mark.parametrize(("made", "parts"), [("two", "8 + 8 images"), ("one", "16 images")])
-def test_ipexs_streams_are_proven(told: Told, made: str, parts: str) -> None:
+def test_ipexs_streams_are_proven(results: dict[str, Any], made: str, parts: str) -> None:
     """Its threads are seen with their operators, their cores and their parts; a stream alone is the caller's thread."""
-    assert fails(told[made]) == set()
-    assert told[made]["split"][1] == parts
-    assert told[made]["stream_cores"][1].endswith(f"{ranges(ALL[:2])} busy")
-    assert {"dtype", "jit", "graph_prepack", "fidelity", "joined"} <= set(told[made])
+    assert failures(results[made]) == {}
+    assert results[made]["split"][1] == parts
+    assert results[made]["stream_cores"][1].endswith(f"{ranges(ALL[:2])} busy")
+    assert {"dtype", "jit", "graph_prepack", "fidelity", "joined"} <= set(results[made])
 
 
 @needs_ipex
@@ -103,6 +96,6 @@ def test_ipexs_streams_are_proven(told: Told, made: str, parts: str) -> None:
         ("in another order", {"joined"}),
     ],
 )
-def test_ipexs_streams_under_another_label_are_caught(told: Told, liar: str, caught: set[str]) -> None:
+def test_ipexs_streams_under_another_label_are_caught(results: dict[str, Any], liar: str, caught: set[str]) -> None:
     """A module that runs everything on one stream, a pool elsewhere or too small, and answers in disorder."""
-    assert fails(told[liar]) >= caught
+    assert failures(results[liar]).keys() >= caught

@@ -62,8 +62,8 @@ def bench(name: str, mode: str = "infer") -> Workbench:
 )
 def test_a_target_is_read_and_has_a_name(text: str, name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
     """The name says where the network comes from, and what it is given where that was said."""
-    found = own_target.parse(text)
-    assert (found.name, found.shapes) == (name, shapes)
+    target = own_target.parse(text)
+    assert (target.name, target.shapes) == (name, shapes)
 
 
 @given(st.sampled_from(["hf", "timm"]), st.text([chr(code) for code in range(32, 127) if code != AT], min_size=1))
@@ -73,7 +73,7 @@ def test_a_name_is_fit_for_files_and_for_k(hub: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("mynets:", "is not a network"),
         (":small", "is not a network"),
@@ -84,16 +84,16 @@ def test_a_name_is_fit_for_files_and_for_k(hub: str, name: str) -> None:
         ("mynets:a b", "'a b' is not the name of a callable"),
     ],
 )
-def test_what_is_no_target_is_refused(text: str, told: str) -> None:
+def test_what_is_no_target_is_refused(text: str, reason: str) -> None:
     """One sentence that says what was expected."""
-    with pytest.raises(UsageError, match=re.escape(told)):
+    with pytest.raises(UsageError, match=re.escape(reason)):
         own_target.parse(text)
 
 
 def test_a_folder_that_is_not_there_is_refused_by_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    told = "./nowhere is not the folder of a saved network: it has no config.json"
-    with pytest.raises(UsageError, match=re.escape(told)):
+    reason = "./nowhere is not the folder of a saved network: it has no config.json"
+    with pytest.raises(UsageError, match=re.escape(reason)):
         own.register("hf:./nowhere")
 
 
@@ -267,25 +267,25 @@ def test_a_network_that_looks_at_its_values_is_caught_where_it_is_traced(name: s
     workbench = bench(name, "infer_jit")
     checks = workbench.mode.open(workbench).proof()
     assert "control_flow" in failed(checks)
-    [told] = [check.found for check in checks if check.name == "control_flow"]
+    [places] = [check.found for check in checks if check.name == "control_flow"]
     number = next(number for number, text in enumerate(NETS.read_text().splitlines(), 1) if line in text)
-    assert f"mynets.py:{number}" in told
+    assert f"mynets.py:{number}" in places
     eager = bench(name)
     assert failed(eager.mode.open(eager).proof()) == set()
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reason"),
     [
         ("greedy", "mynets.py:greedy: greedy is called without arguments"),
         ("ready", "ready is a network: expected a function"),
         ("smal", "has no callable smal: did you mean small?"),
     ],
 )
-def test_what_cannot_be_built_is_one_sentence(name: str, told: str) -> None:
+def test_what_cannot_be_built_is_one_sentence(name: str, reason: str) -> None:
     """Each with what was found, and no traceback of torch's."""
     workbench = bench(name)
-    with pytest.raises((WorkerError, AbsentError), match=re.escape(told)) as error:
+    with pytest.raises((WorkerError, AbsentError), match=re.escape(reason)) as error:
         workbench.built()
     assert outcome_of(error.value) == "error"
 
@@ -301,11 +301,11 @@ def test_without_an_example_it_is_said_what_is_missing(tmp_path: Path) -> None:
     """The least that a user must say: a shape behind the name, or an example beside the callable."""
     path = tmp_path / "lonely.py"
     path.write_text("from torch import nn\n\n\ndef small():\n    return nn.Linear(4, 2)\n")
-    told = f"write example() beside small, or give the shape of one: {path}:small@3x224x224"
-    with pytest.raises(WorkerError, match=re.escape(told)):
+    advice = f"write example() beside small, or give the shape of one: {path}:small@3x224x224"
+    with pytest.raises(WorkerError, match=re.escape(advice)):
         own_build.inputs(own_target.parse(f"{path}:small"), 4)
-    [given] = own_build.inputs(own_target.parse(f"{path}:small@4"), 6)
-    assert given.shape == (6, 4)
+    [inputs] = own_build.inputs(own_target.parse(f"{path}:small@4"), 6)
+    assert inputs.shape == (6, 4)
 
 
 def test_an_example_that_is_no_batch_is_refused() -> None:
@@ -326,8 +326,8 @@ def test_examples_are_the_same_in_every_process_and_differ_from_each_other() -> 
 
 def test_one_answer_for_a_whole_batch_is_refused_in_one_sentence() -> None:
     workbench = bench("scalar")
-    told = "a tensor of shape (), whose first dimension is not the batch's"
-    with pytest.raises(WorkerError, match=re.escape(told)):
+    reason = "a tensor of shape (), whose first dimension is not the batch's"
+    with pytest.raises(WorkerError, match=re.escape(reason)):
         workbench.mode.open(workbench).accuracy()
 
 
@@ -339,9 +339,9 @@ def test_an_answer_that_is_off_is_caught(lie: str) -> None:
     honest = session.forward
 
     def lying(inputs: Any) -> Any:
-        found = honest(inputs).clone()
-        found[3] = found[3] + 100 if lie.startswith("another") else float("nan")
-        return found
+        outputs = honest(inputs).clone()
+        outputs[3] = outputs[3] + 100 if lie.startswith("another") else float("nan")
+        return outputs
 
     session.forward = lying
     metrics, checks = session.accuracy()

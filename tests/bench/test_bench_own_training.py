@@ -97,7 +97,7 @@ def test_what_its_training_takes_of_memory_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reason"),
     [
         (
             "misfit",
@@ -115,10 +115,10 @@ def test_what_its_training_takes_of_memory_is_known() -> None:
         ("bare", "mytraining.bare has no parameters: a stack has nothing to optimise and training has nothing to"),
     ],
 )
-def test_what_cannot_be_learned_from_is_one_sentence(name: str, told: str) -> None:
+def test_what_cannot_be_learned_from_is_one_sentence(name: str, reason: str) -> None:
     """Each with what was found, before anything is timed, and no traceback of torch's."""
     workbench = bench(name)
-    with pytest.raises(WorkerError, match=re.escape(told)) as error:
+    with pytest.raises(WorkerError, match=re.escape(reason)) as error:
         workbench.mode.open(workbench).step()
     assert error.value.outcome == "error"
 
@@ -158,8 +158,8 @@ BOTH = "from torch.nn.functional import mse_loss as training_loss\n\n\ndef train
 def test_what_is_missing_is_named_with_the_page_that_says_how(text: str, missing: str, tmp_path: Path) -> None:
     """Nothing of the file is run for that: the plan need not have what it imports."""
     model = registry.models.get(own.register(write(tmp_path, text)))
-    told = f"its loss and targets are not known: write {missing} into its file, see docs/how-to/measure-your-own.md"
-    assert model.why_nots[TRAINING] == told
+    reason = f"its loss and targets are not known: write {missing} into its file, see docs/how-to/measure-your-own.md"
+    assert model.why_nots[TRAINING] == reason
     assert model.task == "own"
 
 
@@ -177,12 +177,12 @@ def test_random_numbers_and_hubs_teach_nothing(tmp_path: Path) -> None:
     """A shape behind the name makes random inputs, which no targets belong to."""
     text = write(tmp_path, BOTH)
     model = registry.models.get(own.register(f"{text}@3x8x8"))
-    told = "its loss and targets are not known: name a callable of a file that has training_batch() and training_loss"
-    assert model.why_nots[TRAINING].startswith(told)
+    reason = "its loss and targets are not known: name a callable of a file that has training_batch() and training_loss"
+    assert model.why_nots[TRAINING].startswith(reason)
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reason"),
     [
         ("training_optimizer = 'adm'", "training_optimizer must be one of sgd, adagrad, adam, adamw, lamb, as text in"),
         ("training_optimizer = ['adam']", "as text in quotes, got ['adam']"),
@@ -193,7 +193,7 @@ def test_random_numbers_and_hubs_teach_nothing(tmp_path: Path) -> None:
         ("training_rate = True", "training_rate must be a number over 0, such as 1e-3, got True"),
     ],
 )
-def test_an_optimizer_that_cannot_be_is_refused_by_the_plan(line: str, told: str, tmp_path: Path) -> None:
+def test_an_optimizer_that_cannot_be_is_refused_by_the_plan(line: str, reason: str, tmp_path: Path) -> None:
     """One sentence, before anything is started."""
-    with pytest.raises(UsageError, match=re.escape(told)):
+    with pytest.raises(UsageError, match=re.escape(reason)):
         own_target.declared("nets:net", "net", Path(write(tmp_path, f"{BOTH}{line}\n").rpartition(":")[0]))

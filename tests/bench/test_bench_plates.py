@@ -30,8 +30,8 @@ def logits(steps: list[list[int]], classes: int = 37, sure: float = 20.0) -> Any
 
 def spelled(text: list[int], stays: list[int], steps: int = STEPS) -> list[int]:
     """A text as steps: a blank before each character, which stays for some steps; blanks to the end."""
-    said = [step for number, times in zip(text, stays, strict=True) for step in [0, *[number] * times]]
-    return said + [0] * (steps - len(said))
+    spoken = [step for number, times in zip(text, stays, strict=True) for step in [0, *[number] * times]]
+    return spoken + [0] * (steps - len(spoken))
 
 
 def answer(text: list[int]) -> Any:
@@ -43,8 +43,8 @@ def answer(text: list[int]) -> Any:
 def test_a_text_is_decoded_however_long_its_characters_stay(text: list[tuple[int, int]]) -> None:
     """Repeats are one character, blanks none, and behind the text there are blanks."""
     numbers, stays = [number for number, _ in text], [times for _, times in text]
-    (found,) = decoded(logits([spelled(numbers, stays)])).tolist()
-    assert found == numbers + [0] * (STEPS - len(numbers))
+    (characters,) = decoded(logits([spelled(numbers, stays)])).tolist()
+    assert characters == numbers + [0] * (STEPS - len(numbers))
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_a_plate_is_right_as_a_whole_or_not_at_all(read: list[int], right: float
 def test_the_loss_is_ctcs_mean() -> None:
     """As torch's own mean has it, small for a plate that is read, and large for any other."""
     torch.manual_seed(0)
-    given, targets = torch.randn(3, 37, STEPS), torch.randint(1, 37, (3, 7))
-    steps, lengths = given.log_softmax(1).permute(2, 0, 1), (torch.full((3,), STEPS), torch.full((3,), 7))
+    outputs, targets = torch.randn(3, 37, STEPS), torch.randint(1, 37, (3, 7))
+    steps, lengths = outputs.log_softmax(1).permute(2, 0, 1), (torch.full((3,), STEPS), torch.full((3,), 7))
     expected = torch.nn.functional.ctc_loss(steps, targets, *lengths)
-    assert float(TASK.loss((given,), (targets,))) == pytest.approx(float(expected), rel=1e-5)
+    assert float(TASK.loss((outputs,), (targets,))) == pytest.approx(float(expected), rel=1e-5)
     text = [3, 4, 5, 6, 7, 8, 9]
     assert float(TASK.loss((answer(text),), (torch.tensor([text]),))) < 1e-3
     assert float(TASK.loss((answer(text),), (torch.tensor([text[::-1]]),))) > 1

@@ -61,19 +61,19 @@ def test_a_layer_that_is_called_in_floating_point_is_named(call: str) -> None:
 
 def test_code_with_fewer_layers_than_the_network_is_not_int8() -> None:
     """A layer that is missing, a network without layers and code that nobody wrote prove nothing."""
-    assert [quantised.code(*told).ok for told in ((CODE, 4), ("", 1), ("", 0))] == [False, False, False]
+    assert [quantised.code(*arguments).ok for arguments in ((CODE, 4), ("", 1), ("", 0))] == [False, False, False]
 
 
 def event(name: str, *kinds: str) -> dict[str, Any]:
     """As torch's profiler writes one of inductor's quantised operators."""
     sizes = [[8, 16, 6, 6], [], [], [16, 16, 3, 3]]
-    told = {"Input type": list(kinds), "Input Dims": sizes, "Input Strides": [[576, 1, 96, 16]]}
-    return {"name": name, "args": told}
+    operands = {"Input type": list(kinds), "Input Dims": sizes, "Input Strides": [[576, 1, 96, 16]]}
+    return {"name": name, "args": operands}
 
 
 def test_quantised_operators_tell_images_weights_and_layout() -> None:
     """The scale and the zero point between them are no operands, and packing weights is no layer."""
-    found = proof.kernels(
+    kernels = proof.kernels(
         [
             event("onednn::qconv2d_pointwise", "unsigned char", "Scalar", "Scalar", "signed char", "float"),
             event("onednn::qlinear_pointwise", "unsigned char", "double", "long int", "signed char", "float"),
@@ -81,12 +81,12 @@ def test_quantised_operators_tell_images_weights_and_layout() -> None:
             event("onednn::qconv_prepack", "signed char", "float", "Scalar", "Scalar"),
         ]
     )
-    assert found == [
+    assert kernels == [
         Kernel("onednn::qconv2d_pointwise", ("uint8", "int8"), "channels_last"),
         Kernel("onednn::qlinear_pointwise", ("uint8", "int8")),
         Kernel("onednn::qconv_pointwise", ("float32", "int8"), "channels_last"),
     ]
-    assert not quantised.layers_that_ran(found, 2).ok
+    assert not quantised.layers_that_ran(kernels, 2).ok
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_a_program_for_intel_gpus_has_every_layer_quantised(stock: Quantiser) ->
     recipe, observers = (json.loads(Path(f"{path}{side}").read_text()) for side in artifact.SIDES)
     assert recipe["kernels"].endswith("activations in 8 bits, for xpu")
     observed = observers["observed"].values()
-    assert sum("dequantize_per_channel" in one["operator"] for one in observed) == 3  # the weights of each layer
-    images = [one["parameters"] for one in observed if "quantize_per_tensor" in one["operator"]]
+    assert sum("dequantize_per_channel" in node["operator"] for node in observed) == 3  # the weights of each layer
+    images = [node["parameters"] for node in observed if "quantize_per_tensor" in node["operator"]]
     assert {tuple(parameters[2:4]) for parameters in images} == {(-128, 127)}
 
 

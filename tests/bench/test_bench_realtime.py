@@ -57,14 +57,14 @@ def test_a_window_of_requests() -> None:
     """Each request has its own latency, none is a block, and the window begins no earlier than it was told."""
     calls = []
     at = time.perf_counter() + 0.05
-    told = measure.serve(lambda: calls.append(time.perf_counter()), lambda: None, at, 0.02)
-    assert len(told["latencies"]) == len(calls) > 1
-    assert min(calls) >= told["begin"] >= at
-    assert told["end"] >= at + 0.02
-    assert sum(told["latencies"]) == pytest.approx(told["end"] - told["begin"])
+    reply = measure.serve(lambda: calls.append(time.perf_counter()), lambda: None, at, 0.02)
+    assert len(reply["latencies"]) == len(calls) > 1
+    assert min(calls) >= reply["begin"] >= at
+    assert reply["end"] >= at + 0.02
+    assert sum(reply["latencies"]) == pytest.approx(reply["end"] - reply["begin"])
 
 
 def test_a_window_that_was_missed_still_has_one_request() -> None:
     """A worker that hears of its window after it is over says so by when it began, and not by an empty answer."""
-    told = measure.serve(lambda: None, lambda: None, time.perf_counter() - 1.0, 0.5)
-    assert len(told["latencies"]) == 1
+    reply = measure.serve(lambda: None, lambda: None, time.perf_counter() - 1.0, 0.5)
+    assert len(reply["latencies"]) == 1

@@ -51,14 +51,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 @given(PAIRS)
-def test_the_score_is_the_share_of_pairs_in_the_right_order(found: list[tuple[int, bool]]) -> None:
+def test_the_score_is_the_share_of_pairs_in_the_right_order(pairs: list[tuple[int, bool]]) -> None:
     """Counted by hand over all pairs of one liked and one not; equal numbers are half right."""
     task = registry.tasks.get("recommendation")
-    liked, disliked = ([value for value, like in found if like is wanted] for wanted in (True, False))
+    liked, disliked = ([value for value, like in pairs if like is wanted] for wanted in (True, False))
     score = task.score(
-        (torch.tensor([float(value) for value, _ in found]),), (torch.tensor([float(like) for _, like in found]),)
+        (torch.tensor([float(value) for value, _ in pairs]),), (torch.tensor([float(like) for _, like in pairs]),)
     )
-    wins = [(one > other) + (one == other) / 2 for one in liked for other in disliked]
+    wins = [(better > worse) + (better == worse) / 2 for better in liked for worse in disliked]
     assert math.isnan(score) if not wins else score == pytest.approx(sum(wins) / len(wins))
 
 
@@ -102,7 +102,7 @@ def test_the_network_is_what_was_published() -> None:
     """Written down a second time, one example at a time: tables, all products by pairs, and the two MLPs."""
     net = network().double().eval()
     dense, sparse = torch.randn(3, 2).double(), torch.tensor([[1, 6, 0, 3], [4, 0, 2, 2], [0, 1, 1, 3]])
-    found = net(dense, sparse).detach()
+    outputs = net(dense, sparse).detach()
     for number in range(3):
         vector = net.bottom(dense[number])
         first, second, *several = sparse[number].tolist()
@@ -110,16 +110,16 @@ def test_the_network_is_what_was_published() -> None:
         vectors = [vector, *rows]
         products = [vectors[i] @ vectors[j] for i in range(4) for j in range(i)]
         expected = net.top(torch.cat([vector, torch.stack(products)])).detach()
-        assert float(found[number]) == pytest.approx(float(expected), rel=1e-9)
+        assert float(outputs[number]) == pytest.approx(float(expected), rel=1e-9)
 
 
 def test_a_matrix_product_of_mkls_is_in_single_precision() -> None:
     """IPEX's packed layers say so by their name alone; in a graph they tell no operands at all."""
     eager = {"name": "torch_ipex::ipex_MKLSGEMM", "args": {"Input type": ["float", "float", "float"]}}
-    found = proof.kernels([eager, {"name": "ipex_prepack::mkl_sgemm_run"}, {"name": "ipex_prepack::linear_run"}])
-    assert [kernel.dtype for kernel in found] == ["float32", "float32"]
-    assert proof.dtype_of_kernels(found, "fp32").ok
-    assert not proof.dtype_of_kernels(found, "bf16").ok
+    kernels = proof.kernels([eager, {"name": "ipex_prepack::mkl_sgemm_run"}, {"name": "ipex_prepack::linear_run"}])
+    assert [kernel.dtype for kernel in kernels] == ["float32", "float32"]
+    assert proof.dtype_of_kernels(kernels, "fp32").ok
+    assert not proof.dtype_of_kernels(kernels, "bf16").ok
 
 
 def test_what_updates_itself_is_counted_apart() -> None:

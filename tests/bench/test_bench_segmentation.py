@@ -25,16 +25,16 @@ def mask(*pixels: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("found", "truth", "expected"),
+    ("answer", "truth", "expected"),
     [
         (mask(1, 0, 1, 0), mask(1, 1, 0, 0), 1 / 3),
         (mask(0, 0, 1, 1), mask(1, 1, 0, 0), 0.0),
         (mask(0, 0, 0, 0), mask(0, 0, 0, 0), 1.0),
     ],
 )
-def test_overlap_is_intersection_over_union(found: Any, truth: Any, expected: float) -> None:
+def test_overlap_is_intersection_over_union(answer: Any, truth: Any, expected: float) -> None:
     """Missed pixels and wrong ones both lower it; nothing found where there is nothing is right."""
-    assert overlap(found, truth) == pytest.approx(expected)
+    assert overlap(answer, truth) == pytest.approx(expected)
 
 
 def example(*pixels: float) -> Any:

@@ -22,10 +22,10 @@ torch = pytest.importorskip("torch")
 def bench(tmp_path: Path) -> Callable[..., Workbench]:
     """A workbench whose run has a folder for what its workers share."""
 
-    def bench(mode: str = "infer", **told: Any) -> Workbench:
+    def bench(mode: str = "infer", **changed: Any) -> Workbench:
         made = bench_cases.bench(bench_cases.network, mode, device=registry.devices.get("cpu"))
         path, _ = made.dataset.find(None)
-        settings = {"shared": str(tmp_path), "data_file": path, **told}
+        settings = {"shared": str(tmp_path), "data_file": path, **changed}
         return dataclasses.replace(made, settings=dataclasses.replace(made.settings, **settings))
 
     return bench
@@ -38,9 +38,9 @@ def asked(bench: Workbench, made_of: Any, value: Any) -> Any:
 def test_the_second_is_told_what_the_first_made(bench: Callable[..., Workbench]) -> None:
     """Tensors and numbers, bit by bit, and nothing is left beside them."""
     first = (torch.rand(3, dtype=torch.float64),), 0.1
-    told = asked(bench(), 1, first)
+    loaded = asked(bench(), 1, first)
     again = asked(bench(), 1, None)
-    assert told is first
+    assert loaded is first
     assert torch.equal(again[0][0], first[0][0])
     assert again[1] == 0.1
     assert [path.suffix for path in Path(bench().settings.shared or "").iterdir()] == [".pt"]
@@ -88,8 +88,8 @@ def test_variables_that_an_import_sets_do_not_count(monkeypatch: pytest.MonkeyPa
 
 def test_without_room_every_worker_makes_its_own(bench: Callable[..., Workbench]) -> None:
     """Answers are held against what was made just now."""
-    told = bench(shared="/nowhere/at/all")
-    assert [asked(told, 1, value) for value in ("the first", "the second")] == ["the first", "the second"]
+    workbench = bench(shared="/nowhere/at/all")
+    assert [asked(workbench, 1, value) for value in ("the first", "the second")] == ["the first", "the second"]
 
 
 def test_inference_is_held_against_one_reference(

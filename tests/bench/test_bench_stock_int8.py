@@ -33,8 +33,8 @@ class Heads(torch.nn.Module):  # type: ignore[misc, name-defined, unused-ignore]
         with torch.no_grad():
             self.heads[1].weight *= FAR
 
-    def forward(self, given: Any) -> Any:
-        seen = self.trunk(given)
+    def forward(self, inputs: Any) -> Any:
+        seen = self.trunk(inputs)
         return torch.cat([head(seen) for head in self.heads], 1)
 
 
@@ -42,26 +42,26 @@ class Heads(torch.nn.Module):  # type: ignore[misc, name-defined, unused-ignore]
 def known() -> tuple[Any, Any, Any]:
     """The network, what it is given, and its answers in fp32."""
     torch.manual_seed(0)
-    network, given = Heads().eval(), torch.randn(256, 8)
+    network, inputs = Heads().eval(), torch.randn(256, 8)
     with torch.no_grad():
-        return network, given, network(given)
+        return network, inputs, network(inputs)
 
 
 def quantised(known: tuple[Any, Any, Any], *answers: str) -> tuple[Any, str]:
     """How far off the small answers are, on average, and what is told of it."""
-    network, given, right = known
+    network, inputs, right = known
     bench: Any = SimpleNamespace(knob=lambda _: "static", model=SimpleNamespace(answers=answers))
-    made = _stock_int8.quantise(network, (given,), [(given,)], bench)
+    made = _stock_int8.quantise(network, (inputs,), [(inputs,)], bench)
     assert sum(type(module).__module__.startswith("torch.ao.nn.quantized") for module in made.network.modules()) >= 3
-    return (made.network(given) - right)[:, :4].abs().mean(), made.recipe
+    return (made.network(inputs) - right)[:, :4].abs().mean(), made.recipe
 
 
 def test_answers_that_are_joined_keep_a_scale_of_their_own(known: tuple[Any, Any, Any]) -> None:
     """With one scale for both, the small answers are lost in the steps of the large ones."""
-    joined, told = quantised(known)
-    apart, told_apart = quantised(known, "heads")
+    joined, recipe = quantised(known)
+    apart, recipe_apart = quantised(known, "heads")
     assert apart < joined / 4
-    assert (told, told_apart.removeprefix(told)) == ("engine x86, activations in 7 bits", ", answers in 8")
+    assert (recipe, recipe_apart.removeprefix(recipe)) == ("engine x86, activations in 7 bits", ", answers in 8")
 
 
 class Refuses:
@@ -87,7 +87,7 @@ def test_a_stock_int8_that_does_not_run_is_no_bound_for_another(monkeypatch: pyt
         bench: Any = SimpleNamespace(task=task, model=model, stack=stack, laid_out=lambda value: value)
         return artifact._rounding(bench, Split(examples, examples), examples.inputs, [], refuses.run)
 
-    told = "RuntimeError: required rank 4"
-    assert rounding("ipex") == {"rounding": None, "agreed": None, "no_rounding": told}
+    reason = "RuntimeError: required rank 4"
+    assert rounding("ipex") == {"rounding": None, "agreed": None, "no_rounding": reason}
     with pytest.raises(RuntimeError, match="rank 4"):
         rounding(refuses)

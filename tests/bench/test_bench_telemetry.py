@@ -43,13 +43,15 @@ class Card:
     def account(self, address: str = ADDRESS, descriptor: int = 7, client: int = 3) -> None:
         """What /proc/self/fdinfo says by now: half of the time was worked."""
         worked = self.steps if self.busy else 0
-        told = {
+        counters = {
             "xe": f"drm-cycles-ccs:\t{worked * 500}\ndrm-total-cycles-ccs:\t{self.steps * 1000}\ndrm-cycles-bcs:\t0\n",
             "i915": f"drm-engine-compute:\t{worked * 500} ns\ndrm-engine-capacity-video:\t2\n",
         }[self.driver]
         path = self.root / "proc/self/fdinfo" / str(descriptor)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"pos:\t0\ndrm-driver:\t{self.driver}\ndrm-client-id:\t{client}\ndrm-pdev:\t{address}\n{told}")
+        path.write_text(
+            f"pos:\t0\ndrm-driver:\t{self.driver}\ndrm-client-id:\t{client}\ndrm-pdev:\t{address}\n{counters}"
+        )
 
     def watch(self, tool: Tool = XPU_SMI, find: str | None = None, card: str | None = None) -> CardReading:
         telemetry = Telemetry(self.root, lambda _: find, lambda: self.steps * 1e-6)
@@ -130,12 +132,12 @@ def test_a_second_descriptor_of_one_account_counts_once(card: Card) -> None:
 @pytest.mark.parametrize("file", [f"{XE}/throttle/status", f"{I915}/throttle_reason_status"])
 def test_a_card_that_is_held_back_is_noted(card: Card, file: str) -> None:
     """A clock that heat or power keeps down is said beside the numbers."""
-    found = card.add()
-    card.write(found, f"{XE}/act_freq", "900")
-    card.write(found, file, "1")
+    files = card.add()
+    card.write(files, f"{XE}/act_freq", "900")
+    card.write(files, file, "1")
     card.account()
     assert card.watch().notes == (f"the card's clock was held back in {READINGS} of {READINGS} readings",)
-    card.write(found, file, "0")
+    card.write(files, file, "0")
     assert card.watch().notes == ()
 
 

@@ -46,11 +46,11 @@ def test_the_profiler_tells_the_dtype_that_arithmetic_ran_in(
     linear: Callable[[str], Callable[[], Any]], ran: str, name: str, label: str
 ) -> None:
     """A step in the dtype of its label is proven, with the kernels' own dtype as what was found, and no other."""
-    found = proof.profiled(linear(ran))
-    check = proof.dtype_of_kernels(found, ran)
+    kernels = proof.profiled(linear(ran))
+    check = proof.dtype_of_kernels(kernels, ran)
     assert check.ok
     assert (check.found, check.expected) == (f"{name} x1", f"{name} in all")
-    assert not proof.dtype_of_kernels(found, label).ok
+    assert not proof.dtype_of_kernels(kernels, label).ok
 
 
 def products() -> dict[str, Callable[[], Any]]:
@@ -140,13 +140,13 @@ def test_a_stack_may_not_be_much_worse_than_stock_in_the_same_dtype(known: tuple
     """One per cent off is allowed in bf16 only where stock's own bf16 is off in the same order."""
     _, held_out, reference = known
     outputs = (reference.outputs[0] * 1.01,)
-    told = {
+    checks = {
         rounding: accuracy.fidelity(outputs, reference, held_out.targets, DTYPES["bf16"].bounds, TASK, rounding)[1][0]
         for rounding in (3e-3, 1e-3)
     }
-    assert told[3e-3].ok
-    assert not told[1e-3].ok
-    assert told[1e-3].expected == "at most 5.0e-03 (stock, eager, same dtype: 1.0e-03)"
+    assert checks[3e-3].ok
+    assert not checks[1e-3].ok
+    assert checks[1e-3].expected == "at most 5.0e-03 (stock, eager, same dtype: 1.0e-03)"
     worse = accuracy.fidelity(
         (reference.outputs[0] * 1.3,), reference, held_out.targets, DTYPES["bf16"].bounds, TASK, 1.0
     )[1][0]
@@ -204,8 +204,8 @@ def test_whatever_holds_tensors_is_an_answer() -> None:
         more: object
 
     for raw in ((first, second), [first, [second]], {"a": first, "b": second}, Answer(first, "x", (second,))):
-        found = tensors(raw)
-        assert [value is known for value, known in zip(found, (first, second), strict=True)] == [True, True]
+        flat = tensors(raw)
+        assert [value is known for value, known in zip(flat, (first, second), strict=True)] == [True, True]
     with pytest.raises(WorkerError, match="answers with nothing, and a tensor was expected"):
         tensors(None)
     with pytest.raises(WorkerError, match="a str that holds no tensor"):
@@ -258,10 +258,10 @@ def test_the_digits_are_all_there_and_the_held_out_ones_are_not_trained_on() -> 
 
 def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
     """Weights that were saved are the weights that are loaded; those of another network are refused."""
-    one, two = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
-    torch.save(one.state_dict(), tmp_path / "good.pt")
-    weights.load(two, str(tmp_path / "good.pt"))
-    assert torch.equal(one.weight, two.weight)
+    saved, loaded = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    torch.save(saved.state_dict(), tmp_path / "good.pt")
+    weights.load(loaded, str(tmp_path / "good.pt"))
+    assert torch.equal(saved.weight, loaded.weight)
     with pytest.raises(WorkerError, match=r"good\.pt holds the weights of another network: delete it"):
         weights.load(torch.nn.Linear(3, 2), str(tmp_path / "good.pt"))
     torch.save(torch.ones(3), tmp_path / "one.pt")
@@ -307,12 +307,12 @@ def test_the_address_of_weights_is_what_they_are_made_of(tmp_path: Path) -> None
 
 def test_the_peak_of_a_case_on_the_cpu_is_what_it_took_and_not_the_libraries() -> None:
     """64 MiB that are taken and given back are the peak; what was resident before is a figure of its own."""
-    told = alone("takes_memory.py")
-    assert told["before"] > told["kept"]
-    assert told["idle"] < 16 * 2**20
-    assert 48 * 2**20 < told["peak"] < 80 * 2**20
-    assert told["after"] == told["before"]
-    assert told["still"] <= told["held"] < told["still"] + 2**20
+    sizes = alone("takes_memory.py")
+    assert sizes["before"] > sizes["kept"]
+    assert sizes["idle"] < 16 * 2**20
+    assert 48 * 2**20 < sizes["peak"] < 80 * 2**20
+    assert sizes["after"] == sizes["before"]
+    assert sizes["still"] <= sizes["held"] < sizes["still"] + 2**20
 
 
 CHANNELS = 4
@@ -327,9 +327,9 @@ def frozen() -> tuple[Any, Any]:
             self.convolution = torch.nn.Conv2d(3, CHANNELS, 3)
 
         def forward(self, images: Any) -> Any:
-            found = self.convolution(images)
-            count, channels, height, width = found.size()
-            turned = found.view(count, 2, channels // 2, height, width).transpose(1, 2).contiguous()
+            features = self.convolution(images)
+            count, channels, height, width = features.size()
+            turned = features.view(count, 2, channels // 2, height, width).transpose(1, 2).contiguous()
             return turned.view(count, channels, height, width)
 
     images = torch.randn(2, 3, 8, 8)
@@ -341,8 +341,8 @@ def test_a_network_that_computes_with_its_sizes_is_placed() -> None:
     """Weight and bias are its constants; the twos by which sizes are divided lie nowhere."""
     network, images = frozen()
     with torch.no_grad():
-        found = proof.placed(network, [images], network(images), "cpu")
-    assert found.ok
+        check = proof.placed(network, [images], network(images), "cpu")
+    assert check.ok
     assert all(isinstance(value, torch.Tensor) for _, value in proof._constants(network))
     assert {CHANNELS} <= {value.shape[0] for _, value in proof._constants(network) if value.dim()}
 
@@ -351,6 +351,6 @@ def test_a_weight_that_lies_elsewhere_is_still_seen() -> None:
     """The same graph is not on a card that it was never put on."""
     network, images = frozen()
     with torch.no_grad():
-        found = proof.placed(network, [images], network(images), "xpu")
-    assert not found.ok
-    assert "constants on cpu" in found.found
+        check = proof.placed(network, [images], network(images), "xpu")
+    assert not check.ok
+    assert "constants on cpu" in check.found

@@ -303,9 +303,9 @@ def test_the_reference_skips_what_the_scaler_skipped() -> None:
 
 def test_several_processes_share_the_batches_of_one() -> None:
     """Two processes have every other batch each, and their reference is one process that has all of them."""
-    split, found = TrainSession(bench()).split, bench()
-    one, two, both = (_curve.order(found, split, *shares) for shares in ((0, 2), (1, 2), (0, 1)))
+    split, workbench = TrainSession(bench()).split, bench()
+    first, second, both = (_curve.order(workbench, split, *shares) for shares in ((0, 2), (1, 2), (0, 1)))
     for _ in range(3):
-        assert [next(one).tolist(), next(two).tolist()] == [next(both).tolist(), next(both).tolist()]
+        assert [next(first).tolist(), next(second).tolist()] == [next(both).tolist(), next(both).tolist()]
     accumulated = bench(accumulate="2")
-    assert _curve.reference(found, split, 2, ()) == pytest.approx(_curve.reference(accumulated, split, 1, ()))
+    assert _curve.reference(workbench, split, 2, ()) == pytest.approx(_curve.reference(accumulated, split, 1, ()))

@@ -81,11 +81,11 @@ def test_one_tile_is_another_machine_than_two(device: Xpu, card: Any) -> None:
 
 def test_the_card_is_described_by_what_torch_knows_of_it(device: Xpu) -> None:
     """Name, driver, size and abilities are recorded; what this torch does not tell is not made up."""
-    told = device.describe()
-    assert told["properties"] == "Intel(R) Arc(TM) A770 Graphics"
-    assert (told["driver"], told["memory"], told["pinned"]) == ("1.6.32567+18", 15473 * 2**20, "ZE_AFFINITY_MASK=0")
-    assert (told["gpu_eu_count"], told["has_fp64"], told["sub_group_sizes"]) == (512, False, (8, 16, 32))
-    assert "has_bfloat16_conversions" not in told
+    card = device.describe()
+    assert card["properties"] == "Intel(R) Arc(TM) A770 Graphics"
+    assert (card["driver"], card["memory"], card["pinned"]) == ("1.6.32567+18", 15473 * 2**20, "ZE_AFFINITY_MASK=0")
+    assert (card["gpu_eu_count"], card["has_fp64"], card["sub_group_sizes"]) == (512, False, (8, 16, 32))
+    assert "has_bfloat16_conversions" not in card
 
 
 def test_a_pin_that_did_not_take_is_an_error(card: Any) -> None:
@@ -151,8 +151,8 @@ def test_a_mask_of_both_tiles_of_a_card_is_one_device_where_the_hierarchy_joins_
 
 
 def test_a_card_that_sycls_selector_leaves_out_is_told() -> None:
-    told = "--device xpu:1: there is no such device: ONEAPI_DEVICE_SELECTOR=level_zero:1 leaves 1"
-    with pytest.raises(UsageError, match=told):
+    reason = "--device xpu:1: there is no such device: ONEAPI_DEVICE_SELECTOR=level_zero:1 leaves 1"
+    with pytest.raises(UsageError, match=reason):
         Xpu().variables(1, {"ONEAPI_DEVICE_SELECTOR": "level_zero:1"})
 
 
@@ -195,10 +195,10 @@ def test_the_processors_own_graphics_are_not_taken_for_the_card_beside_them(
     """The training that seemed slow on the Arc ran elsewhere. A mask that shows it alone says that it is meant."""
     own = SimpleNamespace(name="Intel(R) Graphics", is_integrated_gpu=True)
     card.count, card.properties, card.others = 2, own, [fake_xpu.Properties()]
-    told = facts.gather({"xpu": 0})
+    gathered = facts.gather({"xpu": 0})
     reason = "xpu device 0, Intel(R) Graphics, is part of the processor: --device xpu:1 takes Intel(R) Arc"
-    assert told.accelerators["xpu"].startswith(reason)
-    assert told.cards == {}
+    assert gathered.accelerators["xpu"].startswith(reason)
+    assert gathered.cards == {}
     assert facts.gather({"xpu": 1}).accelerators == {"xpu": ""}
     fake_xpu.install(monkeypatch).properties = own
     assert facts.gather({"xpu": 0}).accelerators == {"xpu": ""}
@@ -260,8 +260,8 @@ def test_what_torch_does_not_know_of_an_nvidia_card_is_asked_elsewhere(
     assert device.driver(None) == "535.104.05"
     path.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n")
     assert device.driver(None) == "570.86.15"
-    told = SimpleNamespace(get_device_properties=lambda _: SimpleNamespace(uuid="1234-5678"))
-    monkeypatch.setattr(lazy.torch, "cuda", told)
+    cards = SimpleNamespace(get_device_properties=lambda _: SimpleNamespace(uuid="1234-5678"))
+    monkeypatch.setattr(lazy.torch, "cuda", cards)
     assert (device.card(), device.address()) == ("GPU-1234-5678", None)
     place = SimpleNamespace(pci_domain_id=0, pci_bus_id=0x3B, pci_device_id=0)
     monkeypatch.setattr(lazy.torch, "cuda", SimpleNamespace(get_device_properties=lambda _: place))

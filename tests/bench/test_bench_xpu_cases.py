@@ -52,11 +52,11 @@ def test_an_operator_that_falls_back_to_the_cpu_is_caught_by_name(
 def test_every_wording_of_the_warning_is_known(text: str, operator: str) -> None:
     """torch-xpu-ops and IPEX say it in four ways: a step that only warns is caught too, and other warnings pass."""
     with pytest.warns(UserWarning, match="something else"):
-        found = xpu.fallen_back(
+        counts = xpu.fallen_back(
             lambda: (warnings.warn(text, stacklevel=1), warnings.warn("something else", stacklevel=1))
         )
-    assert found == {operator: 1}
-    assert not xpu.check_fallbacks(found).ok
+    assert counts == {operator: 1}
+    assert not xpu.check_fallbacks(counts).ok
 
 
 def test_torchs_own_fallback_is_seen_without_any_warning() -> None:
@@ -97,13 +97,13 @@ def test_a_stack_that_works_in_place_does_not_change_what_it_is_held_against(
 def test_what_ipex_ignores_on_xpu_is_a_note(device: Xpu) -> None:
     """IPEX takes settings there and does nothing with them: whoever reads the numbers is told, and on cpu is not."""
     ipex = registry.stacks.get("ipex")
-    (told,) = ipex.notes(bench(network, device=device, stack="ipex"))
+    (note,) = ipex.notes(bench(network, device=device, stack="ipex"))
     for name in ("weights_prepack", "graph_mode", "auto_kernel_selection", "sample_input", "in place"):
-        assert name in told
+        assert name in note
     assert ipex.notes(bench(network, device=registry.devices.get("cpu"), stack="ipex")) == []
     session: Any = registry.modes.get("infer").open(bench(network, device=device))
     session.bench = dataclasses.replace(session.bench, stack=ipex)
-    assert told in session.notes()
+    assert note in session.notes()
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_kernels_that_the_profiler_did_not_record_are_missing_and_not_gone(
     """Some versions of torch record none of some cards. Without a digest nothing says that kernels were removed."""
     events = profiler.traced(step)
     monkeypatch.setattr(profiler, "traced", lambda *_, **__: events)
-    found = fingerprint.capture({"operators": fingerprint.of_step(step, device)["operators"]})
-    assert (found["missing"], found["digest"]) == ({"kernels": fingerprint.UNRECORDED}, None)
-    assert [*found["structure"]] == ["operators"]
+    captured = fingerprint.capture({"operators": fingerprint.of_step(step, device)["operators"]})
+    assert (captured["missing"], captured["digest"]) == ({"kernels": fingerprint.UNRECORDED}, None)
+    assert [*captured["structure"]] == ["operators"]
 
 
 @pytest.mark.parametrize("source", ["device", "host"])
@@ -175,10 +175,10 @@ def test_a_whole_training_case_runs_on_the_card(device: Xpu, card: Any, source: 
     knobs = {} if source == "device" else {"input": source}
     session = registry.modes.get("train").open(bench(network, "train", device, **knobs))
     session.sample(device.synchronise, 2, 2)
-    told = session.metrics()
+    metrics = session.metrics()
     checks = [*session.proof(), *device.proof(session.step, 1)]
     assert [str(check) for check in checks if not check.ok] == []
-    assert ("input_time" in told) == (source == "host")
+    assert ("input_time" in metrics) == (source == "host")
     copied = named(checks, "input").found
     assert copied.endswith("0 copied in a step" if source == "device" else "1 copied in a step")
     assert os.environ["ZE_AFFINITY_MASK"] == "0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bench_cases import alone, needs_ipex
+from bench_cases import alone, failures, needs_ipex
 
 pytestmark = [
     pytest.mark.torch,
@@ -16,21 +16,16 @@ INFERENCE = ["infer, O0", "infer, not folded", "infer, packed"]
 
 
 @pytest.fixture(scope="module")
-def scenes() -> dict[str, dict[str, tuple[bool, str]]]:
+def scenes() -> dict[str, Any]:
     """The checks of every scene, from one process."""
-    scenes: dict[str, dict[str, tuple[bool, str]]] = alone("ipex_xpu.py", ZE_AFFINITY_MASK="0")
-    return scenes
-
-
-def failed(checks: dict[str, tuple[bool, str]]) -> dict[str, str]:
-    return {name: text for name, (ok, text) in checks.items() if not ok}
+    return alone("ipex_xpu.py", ZE_AFFINITY_MASK="0")
 
 
 @pytest.mark.parametrize("scene", ["infer", *INFERENCE])
 def test_inference_keeps_its_label(scenes: dict[str, Any], scene: str) -> None:
     """Every check of a case holds: the device, the dtype, what was folded, and the accuracy."""
     checks = scenes[scene]
-    assert failed(checks) == {}
+    assert failures(checks) == {}
     assert {"device", "arithmetic", "synchronised", "dtype", "conv_bn_folding", "fidelity"} <= set(checks)
 
 
@@ -43,6 +38,6 @@ def test_ipex_packs_no_weights_on_xpu(scenes: dict[str, Any]) -> None:
 def test_training_keeps_its_label(scenes: dict[str, Any]) -> None:
     """Every check holds, and the network learns; with a step that is stock PyTorch's, as was asked for."""
     checks = scenes["train, not fused"]
-    assert failed(checks) == {}
+    assert failures(checks) == {}
     assert {"device", "arithmetic", "loss_curve", "weights_move"} <= set(checks)
     assert checks["fused_optimizer"][1] == "SGD: SGD.step"

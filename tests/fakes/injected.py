@@ -70,14 +70,14 @@ def opened(
     return made.mode.open(made)
 
 
-def told(session: Session) -> dict[str, Any]:
+def capture(session: Session) -> dict[str, Any]:
     """The fingerprint of a settled session."""
     for _ in range(SETTLED):
         session.step()
-    found = fingerprint.of(session, registry.devices.get("cpu"))
+    captured = fingerprint.of(session, registry.devices.get("cpu"))
     session.close()
-    assert found is not None
-    return found
+    assert captured is not None
+    return captured
 
 
 def stepped(step: Callable[[], Any]) -> dict[str, Any]:
@@ -123,20 +123,22 @@ def unfrozen() -> AbstractContextManager[Any]:
 def not_cast() -> dict[str, Any]:
     """A case in bf16 whose autocast was lost on the way."""
     with mock.patch.object(_inference, "autocast", return_value=nullcontext()):
-        return told(opened("stock", dtype="bf16"))
+        return capture(opened("stock", dtype="bf16"))
 
 
 def of_stock() -> dict[str, Any]:
     plain, observed = quantised()
     return {
-        "plain": told(opened("stock")),
-        "jit": told(opened("stock", "infer_jit")),
-        "not frozen": told(spoilt("stock", unfrozen(), "jit")),
-        "channels_last off": told(opened("stock", channels_last="off")),
-        "turned": told(opened("stock", build=layers(Does(turned)))),
-        "turned, contiguous": told(opened("stock", build=layers(Does(lambda images: turned(images).contiguous())))),
-        "cast": told(opened("stock", build=layers(Does(lambda images: images.to(torch.bfloat16).to(torch.float32))))),
-        "bf16": told(opened("stock", dtype="bf16")),
+        "plain": capture(opened("stock")),
+        "jit": capture(opened("stock", "infer_jit")),
+        "not frozen": capture(spoilt("stock", unfrozen(), "jit")),
+        "channels_last off": capture(opened("stock", channels_last="off")),
+        "turned": capture(opened("stock", build=layers(Does(turned)))),
+        "turned, contiguous": capture(opened("stock", build=layers(Does(lambda images: turned(images).contiguous())))),
+        "cast": capture(
+            opened("stock", build=layers(Does(lambda images: images.to(torch.bfloat16).to(torch.float32))))
+        ),
+        "bf16": capture(opened("stock", dtype="bf16")),
         "bf16, autocast off": not_cast(),
         "int8": plain,
         "int8, observed": observed,
@@ -144,19 +146,19 @@ def of_stock() -> dict[str, Any]:
 
 
 def of_plain() -> dict[str, Any]:
-    return {"plain": told(opened("stock"))}
+    return {"plain": capture(opened("stock"))}
 
 
 def of_ipex() -> dict[str, Any]:
     ipex = sys.modules["intel_extension_for_pytorch"]
-    found = {
-        "plain": told(opened("ipex")),
-        "jit": told(opened("ipex", "infer_jit")),
-        "weights_prepack off": told(opened("ipex", weights_prepack="off")),
-        "conv_bn_folding off": told(opened("ipex", conv_bn_folding="off")),
+    fingerprints = {
+        "plain": capture(opened("ipex")),
+        "jit": capture(opened("ipex", "infer_jit")),
+        "weights_prepack off": capture(opened("ipex", weights_prepack="off")),
+        "conv_bn_folding off": capture(opened("ipex", conv_bn_folding="off")),
     }
     ipex.enable_onednn_fusion(enabled=False)  # last, for it is of the whole process
-    return {**found, "fusion off": told(spoilt("ipex", nullcontext(), "graph_fusion"))}
+    return {**fingerprints, "fusion off": capture(spoilt("ipex", nullcontext(), "graph_fusion"))}
 
 
 def main() -> None:

@@ -98,15 +98,15 @@ class IpexHalfway(Ipex):
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         from intel_extension_for_pytorch import quantization
 
-        found = json.loads(super().quantise(network, example, batches, bench).observers)
-        first = found[" "]["q_op_infos"]["0"]
+        observers = json.loads(super().quantise(network, example, batches, bench).observers)
+        first = observers[" "]["q_op_infos"]["0"]
         for tensor in (*first["input_tensor_infos"], *first["weight_tensor_infos"]):
             tensor["inf_dtype"] = tensor["force_dtype"] = "torch.float32"
         mapping = quantization.default_static_qconfig_mapping
         prepared = quantization.prepare(network, mapping, example_inputs=example)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "qconf.json"
-            path.write_text(json.dumps(found))
+            path.write_text(json.dumps(observers))
             prepared.load_qconf_summary(qconf_summary=str(path))
         return Quantised(quantization.convert(prepared), "{}", "most of it")
 

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 
 import bench_cases
 import torch
-from bench_cases import told
+from bench_cases import as_json
 
 from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Workbench
@@ -64,7 +64,7 @@ def whole(workbench: Workbench) -> dict[str, Any]:
     session = workbench.mode.open(workbench)
     session.sample(lambda: None, 2, 2)
     checks = [*session.proof(), *session.accuracy()[1]]
-    return {"checks": told(checks), "notes": session.notes()}
+    return {"checks": as_json(checks), "notes": session.notes()}
 
 
 @contextmanager
@@ -89,9 +89,9 @@ def same(mode: str) -> dict[str, Any]:
     workbench = bench(mode)
     tuned = workbench.tuned(Dlrm(TABLES, 2, 16))
     split = registry.datasets.get("made").read("", 0)
-    given = split.test.inputs
+    inputs = split.test.inputs
     with torch.no_grad():
-        off = float((plain(*given) - tuned(*given)).abs().max())
+        off = float((plain(*inputs) - tuned(*inputs)).abs().max())
     fresh = Dlrm(TABLES, 2, 16)
     fresh.load_state_dict(tuned.state_dict())
     return {"off": off, "names": sorted(tuned.state_dict()) == sorted(plain.state_dict())}
@@ -101,11 +101,11 @@ def in_bf16(**knobs: str) -> dict[str, Any]:
     """What a training in bf16 proves, and how its tables are kept: in which dtype, and whether bf16 would hold them."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "checkpoint.pt")
-        found = whole(replace(bench("train", dtype="bf16", **knobs), settings=Settings(checkpoint=path)))
+        trained = whole(replace(bench("train", dtype="bf16", **knobs), settings=Settings(checkpoint=path)))
         kept = weights.restore(path)["model"]
     tables = [value for name, value in kept.items() if name.startswith("bags.")]
     finer = [str(table.dtype) for table in tables if not table.equal(table.bfloat16().float())]
-    return {**found, "kept": finer}
+    return {**trained, "kept": finer}
 
 
 def has_bf16() -> bool:
@@ -116,19 +116,19 @@ def has_bf16() -> bool:
 def in_int8() -> dict[str, Any]:
     """The untouched network as each stack quantises it: how far off its answers are, and which layers IPEX froze."""
     torch.manual_seed(0)
-    plain, given = Dlrm(TABLES, 2, 16).eval(), registry.datasets.get("made").read("", 0).train.inputs
-    found: dict[str, Any] = {}
+    plain, inputs = Dlrm(TABLES, 2, 16).eval(), registry.datasets.get("made").read("", 0).train.inputs
+    converted: dict[str, Any] = {}
     with torch.no_grad():
-        known = plain(*given)
+        known = plain(*inputs)
         for stack in ("stock", "ipex"):
             workbench = bench("infer_jit", stack, "int8")
-            made = workbench.stack.quantise(copy.deepcopy(plain), given, [given], workbench).network
-            script = torch.jit.freeze(plain_outputs.traced(made, given))
+            made = workbench.stack.quantise(copy.deepcopy(plain), inputs, [inputs], workbench).network
+            script = torch.jit.freeze(plain_outputs.traced(made, inputs))
             for _ in range(3):
-                outputs = script(*given)
-            graph = quantised.graph(str(script.graph_for(*given)), LAYERS)
-            found[stack] = {"off": float((outputs - known).abs().max()), "graph": (graph.ok, graph.found)}
-    return found
+                outputs = script(*inputs)
+            graph = quantised.graph(str(script.graph_for(*inputs)), LAYERS)
+            converted[stack] = {"off": float((outputs - known).abs().max()), "graph": (graph.ok, graph.found)}
+    return converted
 
 
 if __name__ == "__main__":
@@ -145,7 +145,7 @@ if __name__ == "__main__":
 
     merged = _dlrm_ipex.MergedEmbeddingBagWithAdaGrad
     honest = merged.from_embeddingbag_list
-    found = {
+    results = {
         **{mode: whole(bench(mode)) for mode in ("infer", "infer_jit", "train")},
         "sgd": whole(bench("train", optimizer="sgd")),
         "accumulate": whole(bench("train", accumulate="2")),
@@ -154,9 +154,9 @@ if __name__ == "__main__":
         "same": {mode: same(mode) for mode in ("infer", "train")},
     }
     with lying(_dlrm_ipex, "tune", lambda network: network):
-        found["untuned"] = caught(bench("infer_jit"))
+        results["untuned"] = caught(bench("infer_jit"))
     with lying(merged, "from_embeddingbag_list", still):
-        found["still"] = caught(bench("train"))
+        results["still"] = caught(bench("train"))
     with lying(merged, "from_embeddingbag_list", fast):
-        found["fast"] = caught(bench("train"))
-    json.dump(found, sys.stdout)
+        results["fast"] = caught(bench("train"))
+    json.dump(results, sys.stdout)

@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[1] / "bench"))
 
 import bench_cases
 import torch
-from bench_cases import told
+from bench_cases import as_json
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
@@ -90,7 +90,7 @@ def proven(build: Any, mode: str) -> Checks:
     workbench = bench(build, mode)
     session = workbench.mode.open(workbench)
     session.sample(lambda: None, 1, 1)
-    return told([*session.proof(), *session.accuracy()[1]])
+    return as_json([*session.proof(), *session.accuracy()[1]])
 
 
 def compiled(build: Any, lie: Any) -> Checks:
@@ -99,7 +99,7 @@ def compiled(build: Any, lie: Any) -> Checks:
     honest = workbench.stack.compiled
     workbench.stack.compiled = lie
     try:
-        return told(workbench.mode.open(workbench).proof())
+        return as_json(workbench.mode.open(workbench).proof())
     finally:
         workbench.stack.compiled = honest
 
@@ -121,10 +121,10 @@ def optimised(did: dict[str, str], label: dict[str, str], mode: str = "infer", b
     stack = named.stack
     if mode == "infer":
         example = torch.randn(16, 3, bench_cases.SIZE, bench_cases.SIZE)
-        return told(stack.proof_of_inference(stack.for_inference(build().eval(), (example,), made), named))
+        return as_json(stack.proof_of_inference(stack.for_inference(build().eval(), (example,), made), named))
     network = build().train()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    return told(stack.proof_of_training(*stack.for_training(network, optimizer, made), named))
+    return as_json(stack.proof_of_training(*stack.for_training(network, optimizer, made), named))
 
 
 if __name__ == "__main__":
@@ -132,7 +132,7 @@ if __name__ == "__main__":
     ipex.start()
     optimize = sys.modules["intel_extension_for_pytorch"].optimize
     chosen, unfolded = {"auto_kernel_selection": "on"}, {"linear_bn_folding": "off", "conv_bn_folding": "off"}
-    found = {
+    results = {
         "compiled": proven(rows, "infer_compile"),
         "load": proven(folded, "load"),
         "mixed": proven(Mixed, "infer"),
@@ -157,4 +157,4 @@ if __name__ == "__main__":
         "packed": compiled(rows, lambda network, *_: torch.compile(optimize(network), backend="ipex")),
         "streams": {"opened": (False, refused())},
     }
-    json.dump(found, sys.stdout)
+    json.dump(results, sys.stdout)

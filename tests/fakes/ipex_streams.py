@@ -32,7 +32,7 @@ def proven(streams: int, cores: Sequence[int], lie: Callable[..., Any] | None = 
     try:
         session = bench.mode.open(bench)
         session.sample(lambda: None, 1, 1)
-        return bench_cases.told([*session.proof(), *session.accuracy()[1]])
+        return bench_cases.as_json([*session.proof(), *session.accuracy()[1]])
     finally:
         multistream.streamed = honest
 
@@ -40,20 +40,20 @@ def proven(streams: int, cores: Sequence[int], lie: Callable[..., Any] | None = 
 def main() -> None:
     registry.stacks.get("ipex").start()
     first, last = ALL[:1], ALL[-1:]
-    found = {"two": proven(2, ALL[:2]), "one": proven(1, ALL[:2])}
+    results = {"two": proven(2, ALL[:2]), "one": proven(1, ALL[:2])}
     streamed = multistream.streamed
-    found["all in one"] = proven(2, ALL[:2], lambda network, cores, _: streamed(network, cores, 1))
-    found["other cores"] = proven(1, first, lambda network, _, streams: streamed(network, last, streams))
-    found["fewer cores"] = proven(1, ALL[:2], lambda network, _, streams: streamed(network, last, streams))
+    results["all in one"] = proven(2, ALL[:2], lambda network, cores, _: streamed(network, cores, 1))
+    results["other cores"] = proven(1, first, lambda network, _, streams: streamed(network, last, streams))
+    results["fewer cores"] = proven(1, ALL[:2], lambda network, _, streams: streamed(network, last, streams))
 
-    def turned_round(*given: Any) -> Any:
+    def turned_round(*arguments: Any) -> Any:
         """Streams whose answers are joined in another order."""
-        made = streamed(*given)
+        made = streamed(*arguments)
         made.register_forward_hook(lambda _, __, outputs: outputs.flip(0))
         return made
 
-    found["in another order"] = proven(2, ALL[:2], turned_round)
-    json.dump(found, sys.stdout)
+    results["in another order"] = proven(2, ALL[:2], turned_round)
+    json.dump(results, sys.stdout)
 
 
 if __name__ == "__main__":

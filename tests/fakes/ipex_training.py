@@ -89,23 +89,23 @@ def caught(dtype: str, name: str, lie: Callable[[Any], None]) -> list[str]:
 
 
 if __name__ == "__main__":
-    told: dict[str, Any] = {
+    results: dict[str, Any] = {
         f"{name}-{dtype}": trained(dtype, optimizer=name) for name in RATES for dtype in ("fp32", "bf16")
     }
-    told["unfused"] = trained("fp32", optimizer="adam", fuse_update_step="off")
+    results["unfused"] = trained("fp32", optimizer="adam", fuse_update_step="off")
     by_name = {"level": "O0", "fuse_update_step": "on"}
-    told["O0"] = trained("bf16", level="O0")
-    told["O0, fused"] = trained("bf16", **by_name)
-    told["O0, split"] = trained("bf16", **by_name, split_master_weight="on")
-    told["liars"] = {
+    results["O0"] = trained("bf16", level="O0")
+    results["O0, fused"] = trained("bf16", **by_name)
+    results["O0, split"] = trained("bf16", **by_name, split_master_weight="on")
+    results["liars"] = {
         "unfused adam": caught("fp32", "adam", unfused),
         "fused adamw": caught("fp32", "adamw", fused),
         "whole sgd": caught("bf16", "sgd", whole),
     }
     if facts.gather().compiler:
-        told["compiled"] = {
+        results["compiled"] = {
             "sgd-fp32": compiled("fp32"),
             "adam-bf16": compiled("bf16", optimizer="adam"),
             "of stock": compiled("fp32", OfStock),
         }
-    json.dump(told, sys.stdout)
+    json.dump(results, sys.stdout)

@@ -44,7 +44,7 @@ def checks_of(workbench: Workbench, device: Xpu) -> Checks:
     workbench.stack.start()
     session = workbench.mode.open(workbench)
     session.sample(device.synchronise, 2, 1)
-    return bench_cases.told([*session.proof(), *device.proof(session.step, 1), *session.accuracy()[1]])
+    return bench_cases.as_json([*session.proof(), *device.proof(session.step, 1), *session.accuracy()[1]])
 
 
 def main() -> None:

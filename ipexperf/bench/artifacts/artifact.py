@@ -191,7 +191,6 @@ def state(network: Any, example: Any, bench: Workbench) -> Any:
 
 
 def recipe(bench: Workbench) -> dict[str, Any]:
-    """Return the recipe of the artifact."""
     document: dict[str, Any] = json.loads(Path(_path(bench) + SIDES[0]).read_text())
     return document
 

@@ -39,7 +39,6 @@ class Footprint:
 
 
 def measure(bench: Workbench) -> Footprint:
-    """Return the footprint of the case's network."""
     split = weights.read(bench)
     network = bench.model.build()
     flops, passing = _forward(network.eval(), split.test.part([0]).inputs)

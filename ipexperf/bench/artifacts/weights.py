@@ -100,7 +100,6 @@ def network(bench: Workbench) -> Any:
 
 
 def load(network: Any, path: str) -> None:
-    """Load saved weights into a network."""
     state_dict = restore(path)
     try:
         network.load_state_dict(state_dict)

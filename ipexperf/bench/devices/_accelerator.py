@@ -167,7 +167,12 @@ class Accelerator(Device):
         return self._stopwatch
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
-        return [check_arithmetic(arithmetic_devices(step), self.name), self._clocked(step, block).check()]
+        counts = arithmetic_devices(step)
+        text = ", ".join(f"{count} on {kind}" for kind, count in counts.most_common())
+        arithmetic = Check(
+            "arithmetic", set(counts) == {self.name}, text or "no operator that does arithmetic", f"{self.name} in all"
+        )
+        return [arithmetic, self._clocked(step, block).check()]
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
         metrics = {} if self._reserved is None else {"reserved_memory": float(self._reserved)}
@@ -235,11 +240,6 @@ def _eager() -> AbstractContextManager[Any]:
         return nullcontext()
     stance: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
     return stance
-
-
-def check_arithmetic(counts: Counter[str], device: str) -> Check:
-    text = ", ".join(f"{count} on {kind}" for kind, count in counts.most_common()) or "no operator that does arithmetic"
-    return Check("arithmetic", set(counts) == {device}, text, f"{device} in all")
 
 
 class Stopwatch:

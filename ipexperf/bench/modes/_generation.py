@@ -95,7 +95,6 @@ class GenerationSession(InferenceSession):
 
     @property
     def weights(self) -> str:
-        """How the weights are held."""
         return self.bench.knob("weights")
 
     @property

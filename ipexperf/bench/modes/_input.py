@@ -30,8 +30,6 @@ WAITS = 10
 
 @dataclass(frozen=True)
 class Input(Knob):
-    """The knob for the source of batches."""
-
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "host" and not registry.devices.get(cell.device).accelerator:
             return f"input=host equals input=device on {cell.device}: the host's memory is the device's"

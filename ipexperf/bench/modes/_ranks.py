@@ -99,7 +99,8 @@ class Rank:
         settings = self._request["settings"]
         if settings["cards"]:
             os.environ.update(settings["cards"][self._rank])
-        cores = share(self._request["cores"], self._rank, self._ranks)
+        each = len(self._request["cores"]) // self._ranks
+        cores = self._request["cores"][self._rank * each : (self._rank + 1) * each]
         pin(cores)
         threads = max(1, settings["threads"] // self._ranks) if settings["threads"] else len(cores)
         self._bench = workbench({**self._request, "settings": {**settings, "threads": threads}}, self._say)
@@ -182,12 +183,6 @@ class Rank:
     def close(self) -> None:
         self._session.close()
         torch.distributed.destroy_process_group()
-
-
-def share(cores: list[int], rank: int, ranks: int) -> list[int]:
-    """Return the cores of one rank: equal, contiguous parts."""
-    each = len(cores) // ranks
-    return cores[rank * each : (rank + 1) * each]
 
 
 def pin(cores: list[int]) -> None:

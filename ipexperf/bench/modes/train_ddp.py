@@ -27,16 +27,12 @@ RANKS = "2"
 
 @dataclass(frozen=True)
 class RanksKnob(Number):
-    """The knob for the number of ranks."""
-
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         return too_many(int(value), cell.device, facts) or super().why_not(cell, value, facts)
 
 
 @dataclass(frozen=True)
 class Backend(Knob):
-    """The knob for the communication backend."""
-
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "ccl":
             if not registry.devices.get(cell.device).oneccl:

@@ -91,7 +91,6 @@ def _module(target: Target) -> Any:
 
 
 def _called(target: Target) -> Any:
-    """Call the callable."""
     module = _module(target)
     build = getattr(module, target.callable_name, None)
     if not callable(build):

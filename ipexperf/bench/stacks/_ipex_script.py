@@ -29,30 +29,25 @@ def _optimise(cell: Cell, target: str, *arguments: str) -> tuple[str, ...]:
 
 
 def for_inference(cell: Cell) -> tuple[str, ...]:
-    """Return how a script optimises for inference."""
     graph = cell.knob("graph_mode") == "on"
     return _optimise(cell, "model", *(() if graph else ("sample_input=inputs",)))
 
 
 def for_training(cell: Cell) -> tuple[str, ...]:
-    """Return how a script optimises for training."""
     unpacked = ("weights_prepack=False",) if registry.modes.get(cell.mode).graph == COMPILED else ()
     return _optimise(cell, "model, optimizer", "optimizer=optimizer", *unpacked)
 
 
 def compiled(cell: Cell) -> tuple[str, ...]:
-    """Return how a script compiles with IPEX's backend."""
     return (*_optimise(cell, "model", "weights_prepack=False"), *compiled_training(cell))
 
 
 def compiled_training(cell: Cell) -> tuple[str, ...]:
-    """Return how a script compiles a network that it trains, after `for_training`."""
     del cell
     return ('model = torch.compile(model, backend="ipex")',)
 
 
 def quantise(cell: Cell) -> tuple[str, ...]:
-    """Return how a script makes an int8 network."""
     way = artifact.quantisation_of(cell)
     calibrate = ("with torch.no_grad():", "    for batch in calibration:", "        prepared(*batch)")
     return (

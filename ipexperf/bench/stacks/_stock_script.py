@@ -17,13 +17,11 @@ def compiled(cell: Cell) -> tuple[str, ...]:
 
 
 def compiled_training(cell: Cell) -> tuple[str, ...]:
-    """Return how a script compiles a network that it trains."""
     mode = ', mode="max-autotune-no-cudagraphs"' if cell.knob("max_autotune") == "on" else ""
     return (f"model = torch.compile(model{mode})",)
 
 
 def quantise(cell: Cell) -> tuple[str, ...]:
-    """Return how a script makes an int8 network."""
     if artifact.quantisation_of(cell) == "dynamic" and registry.modes.get(cell.mode).artifact != "program":
         return (
             "from torch.ao.quantization import quantize_dynamic",

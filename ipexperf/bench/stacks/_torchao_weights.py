@@ -31,7 +31,9 @@ def pack(network: Any, kind: str, group: int) -> Any:
         # torchao leaves such a layer as it is, and only logs that.
         rounding.check(name, layer, kind, group)
     if kind == "da8w4" and not has_kernel(KERNELS[kind]):
-        raise WorkerError("error", without_kernel(importlib.import_module("torchao").__version__))
+        version = importlib.import_module("torchao").__version__
+        reason = f"torchao {version} was built without its own kernels for CPUs, which weights=da8w4 needs"
+        raise WorkerError("error", f"{reason}: build it from its source with USE_CPU_KERNELS=1")
     importlib.import_module("torchao.quantization").quantize_(network, configuration(kind, group))
     return network
 
@@ -61,14 +63,6 @@ def has_kernel(name: str) -> bool:
         return "CPU" in torch._C._dispatch_dump(name)  # noqa: SLF001 - as torchao asks
     except RuntimeError:
         return False
-
-
-def without_kernel(version: str) -> str:
-    """Return the reason why weights=da8w4 cannot run with this torchao."""
-    return (
-        f"torchao {version} was built without its own kernels for CPUs, which weights=da8w4 needs: "
-        "build it from its source with USE_CPU_KERNELS=1"
-    )
 
 
 def proof(network: Any, step: Any, kind: str, expected: int) -> list[Check]:

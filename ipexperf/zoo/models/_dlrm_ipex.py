@@ -63,7 +63,6 @@ class FusedInteraction(nn.Module):  # type: ignore[misc]
 
 
 def tune(network: Any) -> Any:
-    """Return the network for inference."""
     return _tuned(network, MergedEmbeddingBag.from_embeddingbag_list(network.bags))
 
 
