@@ -89,6 +89,12 @@ def bench(
     return workbench(model, case, device=device, settings=Settings(train_steps=12))
 
 
+def opened(build: Callable[[], Any], mode: str, **knobs: str) -> Any:
+    """A session of such a case on the CPU."""
+    case = bench(build, mode, registry.devices.get("cpu"), **knobs)
+    return case.mode.open(case)
+
+
 def of_target(text: str, mode: str = "infer", batch: int = 16, settings: Settings = NO_SETTINGS) -> Workbench:
     """A case of a network of the user's own, as a worker has it."""
     model = registry.models.get(own.register(text))

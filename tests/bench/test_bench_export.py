@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench import registry
 from ipexperf.bench.machine import facts
 from ipexperf.errors import WorkerError
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 torch = pytest.importorskip("torch")
+
+from bench_cases import failed, network, opened
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 """Torch's compiler uses what torch and Python have deprecated."""
@@ -33,13 +34,6 @@ class Branches(torch.nn.Module):  # type: ignore[misc]
         return result if result.sum() > 0 else -result
 
 
-def opened(build: Any) -> Any:
-    from bench_cases import bench
-
-    workbench = bench(build, "infer_export", registry.devices.get("cpu"))
-    return workbench.mode.open(workbench)
-
-
 @pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
     """A small network as a package: made once, for compiling takes its time.
@@ -47,17 +41,12 @@ def session() -> Iterator[Any]:
     Headers that are compiled beforehand, and a quick wrapper, pay where there is more than one package.
     """
     import torch._inductor.config as inductor
-    from bench_cases import network
 
     quick = {"aot_inductor.precompile_headers": False, "aot_inductor.compile_wrapper_opt_level": "O0"}
     with inductor.patch(cpp_cache_precompile_headers=False, **quick):
-        made = opened(network)
+        made = opened(network, "infer_export")
     yield made
     made.close()
-
-
-def bad(checks: Any) -> list[str]:
-    return [check.name for check in checks if not check.ok]
 
 
 def mapped(libraries: list[str]) -> bool:
@@ -69,29 +58,27 @@ def test_a_package_keeps_its_proofs_and_its_accuracy(session: Any) -> None:
     """Both operators are seen in their dtype, in oneDNN's log; the one graph is loaded, and its weights are frozen."""
     session.step()
     proven = {check.name: check for check in session.proof()}
-    assert bad(proven.values()) == []
+    assert failed(proven.values()) == set()
     assert proven["dtype"].found == "float32 x2"
     assert proven["package"].found == "AOTICompiledModel, 1 of the package's 1 graphs loaded"
     assert {"freezing", "stack"} <= set(proven)
-    assert bad(session.accuracy()[1]) == []
+    assert failed(session.accuracy()[1]) == set()
 
 
 @needs_compiler
 def test_a_network_that_never_was_a_package_is_caught(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eager code under the label of the mode is no package, and has no constants inside."""
-    from bench_cases import network
-
     monkeypatch.setattr(session, "network", network().eval())
-    assert bad(session.proof()) == ["package", "freezing"]
+    assert failed(session.proof()) == {"package", "freezing"}
 
 
 @needs_compiler
 def test_weights_that_were_not_frozen_are_caught(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants that are the parameters as they were are no frozen ones; and the loaded graph must be the one made."""
     monkeypatch.setattr(session.network, "get_constant_fqns", lambda: ["0.weight", "4.weight"], raising=False)
-    assert bad(session.proof()) == ["freezing"]
+    assert failed(session.proof()) == {"freezing"}
     monkeypatch.setattr(session, "libraries", ["another.wrapper.so"])
-    assert bad(session.proof()) == ["package", "freezing"]
+    assert failed(session.proof()) == {"package", "freezing"}
 
 
 @needs_compiler
@@ -108,6 +95,6 @@ def test_a_closed_session_leaves_nothing_behind(session: Any) -> None:
 def test_a_network_that_is_no_graph_is_one_sentence() -> None:
     """What depends on the values of its input cannot be exported: the launch ends with the reason, on one line."""
     with pytest.raises(WorkerError, match=r"torch\.export makes no graph of tiny: ") as error:
-        opened(Branches)
+        opened(Branches, "infer_export")
     assert error.value.outcome == "error"
     assert "\n" not in error.value.reason

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import registry
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import load
 from ipexperf.case import Case
 from ipexperf.result import METRICS
 
 torch = pytest.importorskip("torch")
+
+from bench_cases import network, opened
 
 PHASES = ["build_time", "optimise_time", "trace_time", "first_inference"]
 
@@ -31,17 +32,8 @@ class Counted:
         self.built = 0
 
     def __call__(self) -> Any:
-        from bench_cases import network
-
         self.built += 1
         return network()
-
-
-def opened(build: Any) -> Any:
-    from bench_cases import bench
-
-    workbench = bench(build, "load", registry.devices.get("cpu"))
-    return workbench.mode.open(workbench)
 
 
 def wait() -> None:
@@ -51,7 +43,7 @@ def wait() -> None:
 def test_nothing_is_built_before_the_step() -> None:
     """What is opened has its images; the step builds the network once, and the sample is its time."""
     build = Counted()
-    session = opened(build)
+    session = opened(build, "load")
     assert (build.built, session.metrics(), session.network) == (0, {}, None)
     [(wall, *_)] = session.sample(wait, 1, 1)
     assert build.built == 1
@@ -64,7 +56,7 @@ def test_nothing_is_built_before_the_step() -> None:
 
 def test_what_was_loaded_keeps_its_proofs_and_its_accuracy() -> None:
     """After the start the session is that of infer_jit: frozen, in its dtype and right; the phases stay the first's."""
-    session = opened(Counted())
+    session = opened(Counted(), "load")
     session.sample(wait, 1, 1)
     phases = dict(session.metrics())
     checks = session.proof()
@@ -82,16 +74,14 @@ def test_a_start_that_imports_much_says_so(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.syspath_prepend(tmp_path)
 
     def build() -> Any:
-        from bench_cases import network
-
         for number in range(load.MODULES + 1):
             importlib.import_module(f"imported_in_the_start_{number}")
         return network()
 
-    loaded = opened(build)
+    loaded = opened(build, "load")
     loaded.step()
     assert [note for note in loaded.notes() if "modules during the cold start" in note]
-    quiet = opened(Counted())
+    quiet = opened(Counted(), "load")
     quiet.step()
     assert not [note for note in quiet.notes() if "modules during the cold start" in note]
 
@@ -100,7 +90,7 @@ def test_what_tracing_imports_is_imported_before_its_start(monkeypatch: pytest.M
     """torch 2.14 imports sympy with its first trace, for half a second: IPEX had it, and seemed five times as fast."""
     honest, traced = torch.jit.trace, []
     monkeypatch.setattr(torch.jit, "trace", lambda *inputs, **more: traced.append(inputs[0]) or honest(*inputs, **more))
-    loaded = opened(Counted())
+    loaded = opened(Counted(), "load")
     assert [type(network) for network in traced] == [torch.nn.ReLU]
     loaded.step()
     assert len(traced) == 2

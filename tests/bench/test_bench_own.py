@@ -46,6 +46,12 @@ def bench(name: str, mode: str = "infer") -> Workbench:
     return of_target(f"{NETS}:{name}", mode)
 
 
+def opened(name: str, mode: str = "infer") -> Any:
+    """A session of it."""
+    workbench = bench(name, mode)
+    return workbench.mode.open(workbench)
+
+
 @pytest.mark.parametrize(
     ("text", "name", "shapes"),
     [
@@ -138,8 +144,7 @@ def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pyt
 )
 def test_whatever_container_answers_come_in_they_are_proven_and_compared(name: str, mode: str) -> None:
     """A tensor, a tuple, a mapping, a dataclass and a network of two inputs keep every check but those of others."""
-    workbench = bench(name, mode)
-    session = workbench.mode.open(workbench)
+    session = opened(name, mode)
     metrics, checks = session.accuracy()
     assert failed([*session.proof(), *checks]) == set()
     assert set(metrics) == {"agreement", "fidelity"}
@@ -161,8 +166,7 @@ def test_a_network_may_lay_out_its_own_images_as_it_likes(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("name", "noted"), [("narrowing", False), ("narrowing_kept", True)])
 def test_a_network_that_asks_for_float32_inside_is_compared(name: str, *, noted: bool) -> None:
     """In float64 throughout if torch can be made to, else with its own float32, which a note says."""
-    workbench = bench(name)
-    session = workbench.mode.open(workbench)
+    session = opened(name)
     metrics, checks = session.accuracy()
     assert failed([*session.proof(), *checks]) == set()
     assert 0 < metrics["fidelity"] < 1e-5 or noted
@@ -174,8 +178,7 @@ def test_a_network_that_asks_for_float32_inside_is_compared(name: str, *, noted:
 @pytest.mark.parametrize("name", ["leaving", "leaving_darker", "routing", "routing_back"])
 def test_a_network_whose_work_depends_on_the_order_of_a_batch_keeps_no_results(name: str) -> None:
     """One of the two does less for a batch than for the same in reverse order, as often as it sees them."""
-    workbench = bench(name)
-    session = workbench.mode.open(workbench)
+    session = opened(name)
     for _ in range(5):
         session.step()
     assert failed(session.proof()) == set()
@@ -214,8 +217,7 @@ def test_products_that_inductor_wrote_for_a_network_are_counted(
     checks = {}
     with inductor.patch(freezing=False):  # the networks change it
         for name in ("written", "written_and_kept"):
-            workbench = bench(name)
-            session = workbench.mode.open(workbench)
+            session = opened(name)
             for _ in range(4):
                 session.step()
             checks[name] = {check.name: check for check in session.proof()}
@@ -234,8 +236,7 @@ def test_where_nothing_can_be_counted_the_check_says_so() -> None:
 
 def test_a_network_that_writes_into_its_inputs_is_found_out() -> None:
     """Its answers to fresh inputs are right, but all samples but the first few are of others."""
-    workbench = bench("overwriting")
-    session = workbench.mode.open(workbench)
+    session = opened("overwriting")
     session.step()
     [changed] = [check for check in session.proof() if not check.ok]
     assert changed.name == "input"
@@ -247,8 +248,7 @@ def test_a_network_that_allows_fewer_bits_is_not_in_fp32() -> None:
     """Torch then computes float32 products in bf16 where the processor can, and the profiler shows float32."""
     before = torch.get_float32_matmul_precision()
     try:
-        workbench = bench("coarse")
-        assert failed(workbench.mode.open(workbench).proof()) == {"float32"}
+        assert failed(opened("coarse").proof()) == {"float32"}
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -264,14 +264,12 @@ def test_a_network_that_answers_in_a_tensor_is_left_alone() -> None:
 @pytest.mark.parametrize(("name", "line"), [("branching", "if logits.sum() > 0"), ("listing", "tolist()")])
 def test_a_network_that_looks_at_its_values_is_caught_where_it_is_traced(name: str, line: str) -> None:
     """The trace is of one branch: the check names the line, and the eager network has no such check."""
-    workbench = bench(name, "infer_jit")
-    checks = workbench.mode.open(workbench).proof()
+    checks = opened(name, "infer_jit").proof()
     assert "control_flow" in failed(checks)
     [places] = [check.found for check in checks if check.name == "control_flow"]
     number = next(number for number, text in enumerate(NETS.read_text().splitlines(), 1) if line in text)
     assert f"mynets.py:{number}" in places
-    eager = bench(name)
-    assert failed(eager.mode.open(eager).proof()) == set()
+    assert failed(opened(name).proof()) == set()
 
 
 @pytest.mark.parametrize(
@@ -334,8 +332,7 @@ def test_one_answer_for_a_whole_batch_is_refused_in_one_sentence() -> None:
 @pytest.mark.parametrize("lie", ["another number in one example", "not a number"])
 def test_an_answer_that_is_off_is_caught(lie: str) -> None:
     """One example in sixteen that is wrong, however near the others are."""
-    workbench = bench("small")
-    session: Any = workbench.mode.open(workbench)
+    session = opened("small")
     honest = session.forward
 
     def lying(inputs: Any) -> Any:

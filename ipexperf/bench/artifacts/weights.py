@@ -93,9 +93,7 @@ def network(bench: Workbench) -> Any:
     torch.manual_seed(bench.settings.seed)
     built = bench.built()
     if bench.model.trained:
-        if bench.settings.weights is None:
-            raise WorkerError("error", f"{bench.model.name} needs trained weights, but none were given")
-        load(built, bench.settings.weights)
+        load(built, str(bench.settings.weights))
     return built.eval()
 
 

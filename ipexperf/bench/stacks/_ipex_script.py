@@ -9,6 +9,7 @@ from ipexperf.bench.api import COMPILED
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.precision import dtype_name
+from ipexperf.bench.stacks._ipex_knobs import KNOBS
 
 IMPORT = "import intel_extension_for_pytorch as ipex"
 ARGUMENTS: Mapping[str, str] = {"split_master_weight": "split_master_weight_for_bf16"}
@@ -17,8 +18,6 @@ ARGUMENTS: Mapping[str, str] = {"split_master_weight": "split_master_weight_for_
 
 def _optimise(cell: Cell, target: str, *arguments: str) -> tuple[str, ...]:
     """Return a call of `ipex.optimize` with the settings of the cell, whose names are those of its knobs."""
-    from ipexperf.bench.stacks._ipex_knobs import KNOBS
-
     settings = [
         f'level="{value}"' if name == "level" else f"{ARGUMENTS.get(name, name)}={value == 'on'}"
         for name, value in cell.knobs
