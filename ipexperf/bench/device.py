@@ -36,7 +36,7 @@ class Device(ABC):
     """The backend of torch.distributed that carries gradients between processes with a device each."""
     oneccl: bool = False
     """True if Intel's oneCCL can carry them too."""
-    apart: str = ""
+    unreachable: str = ""
     """What to look at if such processes do not reach one another."""
 
     @property

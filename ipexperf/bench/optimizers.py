@@ -22,7 +22,7 @@ _LAMB = "intel_extension_for_pytorch.optim._lamb"
 
 
 @dataclass(frozen=True)
-class Optimizer(Knob):
+class OptimizerKnob(Knob):
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "lamb" and cell.stack != "ipex":
             return f"Lamb comes with IPEX: the stack {cell.stack} has none"
@@ -30,7 +30,7 @@ class Optimizer(Knob):
 
 
 KNOBS = (
-    Optimizer(
+    OptimizerKnob(
         "optimizer",
         "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw on the CPU",
         tuple(RATES),

@@ -64,7 +64,7 @@ def test_a_compiled_training_keeps_its_proofs_and_learns() -> None:
     """Inductor's code of both passes, the losses of stock fp32, everything that any training proves, and its size."""
     session = opened()
     assert session.notes() == []
-    assert (len(session.losses), session.ledger.steps) == (1, 1), "the step that compiles is one of the training"
+    assert (len(session.losses), session.updates.steps) == (1, 1), "the step that compiles is one of the training"
     session.sample(lambda: None, 2, 2)
     assert len(session.losses) == 5
     checks = proven(session)

@@ -24,7 +24,7 @@ from ipexperf.zoo.datasets.digits import Digits
 CORES = list(range(5))
 
 
-class Spoken:
+class FixedReplies:
     """Ranks that are nothing but what they say."""
 
     def __init__(self, *replies: Any) -> None:
@@ -55,7 +55,7 @@ def session(*replies: Any, count: int = 2, cores: int = 5) -> DdpSession:
     """A session whose ranks have said this."""
     opened = DdpSession.__new__(DdpSession)
     opened.count, opened.cores, opened.backend, opened._block = count, cores, "gloo", 1
-    opened.ranks = Spoken(*replies)  # type: ignore[assignment]
+    opened.ranks = FixedReplies(*replies)  # type: ignore[assignment]
     return opened
 
 
@@ -112,7 +112,7 @@ def test_cores_that_no_rank_has_are_told() -> None:
 
 
 @dataclass
-class Ended:
+class KilledProcess:
     """A process that was killed by SIGBUS."""
 
     exitcode: int = -signal.SIGBUS
@@ -127,7 +127,7 @@ def lines() -> Iterator[tuple[_ranks.Ranks, list[Connection]]]:
     pairs = [multiprocessing.Pipe() for _ in range(2)]
     ranks = _ranks.Ranks.__new__(_ranks.Ranks)
     ranks._lines, ranks._say = [ours for ours, _ in pairs], lambda _: None
-    ranks._processes = [Ended(), Ended()]  # type: ignore[list-item]
+    ranks._processes = [KilledProcess(), KilledProcess()]  # type: ignore[list-item]
     yield ranks, [theirs for _, theirs in pairs]
     for pair in pairs:
         for line in pair:

@@ -15,10 +15,10 @@ from ipexperf.judge import losses, structure
 pytest.importorskip("torch")
 
 IPEX = importlib.util.find_spec("intel_extension_for_pytorch") is not None
-Found = dict[str, dict[str, Any]]
+Prints = dict[str, dict[str, Any]]
 
 
-def fingerprints(what: str, **variables: str) -> Found:
+def fingerprints(what: str, **variables: str) -> Prints:
     prints = alone("injected.py", arguments=(what,), **variables)
     for name, fingerprint in prints.items():
         assert fingerprint["unstable"] == [], name
@@ -28,18 +28,18 @@ def fingerprints(what: str, **variables: str) -> Found:
 
 
 @pytest.fixture(scope="module")
-def stock() -> Found:
+def stock() -> Prints:
     return fingerprints("stock")
 
 
 @pytest.fixture(scope="module")
-def ipex() -> Found:
+def ipex() -> Prints:
     if not IPEX:
         pytest.skip("needs IPEX, in a process of its own")
     return fingerprints("ipex")
 
 
-def said(old: dict[str, Any], new: dict[str, Any]) -> str:
+def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     return "\n".join(structure.diff(old, new).lines())
 
 
@@ -50,10 +50,10 @@ def lost(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.torch
-def test_instructions_that_were_masked_are_named(stock: Found) -> None:
+def test_instructions_that_were_masked_are_named(stock: Prints) -> None:
     """Every convolution takes another kernel, oneDNN says why, and no operator of torch's changed."""
     masked = fingerprints("plain", ONEDNN_MAX_CPU_ISA="SSE41")
-    difference = said(stock["plain"], masked["plain"])
+    difference = differences(stock["plain"], masked["plain"])
     assert re.search(r"^convolution: \S+ -> jit:sse41 in 2 of 2 calls", difference, re.MULTILINE), difference
     assert "ONEDNN_MAX_CPU_ISA: not set -> SSE41" in difference
     assert "oneDNN's instructions: " in difference
@@ -68,9 +68,9 @@ def test_instructions_that_were_masked_are_named(stock: Found) -> None:
         ("plain", "cast", "+2 aten::to a step (0 -> 2): a cast or a copy"),
     ],
 )
-def test_work_that_slipped_in_is_one_line(stock: Found, before: str, after: str, only: str) -> None:
+def test_work_that_slipped_in_is_one_line(stock: Prints, before: str, after: str, only: str) -> None:
     """An extra copy, an extra cast: that, and nothing else."""
-    assert [line.split("; ")[0] for line in said(stock[before], stock[after]).splitlines()] == [only]
+    assert [line.split("; ")[0] for line in differences(stock[before], stock[after]).splitlines()] == [only]
     assert lost(stock[before], stock[after]) == set()
 
 
@@ -98,8 +98,8 @@ def test_work_that_slipped_in_is_one_line(stock: Found, before: str, after: str,
         ("plain", "channels_last off", ["images acdb", "reorder: +"], set()),
     ],
 )
-def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
-    difference = said(stock[before], stock[after])
+def test_what_stock_lost_is_named(stock: Prints, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
+    difference = differences(stock[before], stock[after])
     assert [line for line in lines if line not in difference] == [], difference
     if before == "bf16" and "avx512bw" not in facts.cpu_flags():
         kinds = set()  # oneDNN has no bf16 kernels for this CPU, so none of them can be lost
@@ -130,13 +130,13 @@ def test_what_stock_lost_is_named(stock: Found, before: str, after: str, lines: 
         ),
     ],
 )
-def test_what_ipex_lost_is_named(ipex: Found, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
-    difference = said(ipex[before], ipex[after])
+def test_what_ipex_lost_is_named(ipex: Prints, before: str, after: str, lines: list[str], kinds: set[str]) -> None:
+    difference = differences(ipex[before], ipex[after])
     assert [line for line in lines if line not in difference] == [], difference
     assert lost(ipex[before], ipex[after]) == kinds
 
 
 @pytest.mark.torch
-def test_nothing_is_named_where_nothing_changed(stock: Found) -> None:
+def test_nothing_is_named_where_nothing_changed(stock: Prints) -> None:
     """Another process of the same software tells the same."""
     assert fingerprints("plain")["plain"]["digest"] == stock["plain"]["digest"]

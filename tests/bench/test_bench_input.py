@@ -71,7 +71,7 @@ def test_every_input_brings_the_same_batches_in_the_same_order(opened: Any, monk
         images, labels = next(feed)
         assert images[:, 0, 0, 0].tolist() == labels.tolist()
         assert images.is_contiguous(memory_format=torch.channels_last), "as the network wants them"
-    assert _input.turns(examples(), weights.order(EXAMPLES, BATCH, 0))[4].tolist() == order[4]
+    assert _input.ring_of(examples(), weights.order(EXAMPLES, BATCH, 0))[4].tolist() == order[4]
 
 
 def test_large_batches_make_a_short_ring() -> None:
@@ -81,7 +81,7 @@ def test_large_batches_make_a_short_ring() -> None:
     for limit, batches in limits.items():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_input, "BYTES", limit)
-            assert len(_input.turns(examples(), weights.order(EXAMPLES, BATCH, 0))) == batches
+            assert len(_input.ring_of(examples(), weights.order(EXAMPLES, BATCH, 0))) == batches
 
 
 def test_an_input_that_is_not_what_it_says_is_caught(opened: Any) -> None:

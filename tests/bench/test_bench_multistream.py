@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(len(ALL) < 2, reason="two streams need two cores
 @given(st.lists(st.integers(), max_size=70), st.integers(1, 70))
 def test_nothing_is_lost_or_doubled_when_it_is_shared_out(values: list[int], streams: int) -> None:
     """The shares are in order and together the whole; no two differ by more than one, and the first have more."""
-    shares = multistream.shared_out(values, streams)
+    shares = multistream.split_evenly(values, streams)
     sizes = [len(share) for share in shares]
     assert [value for share in shares for value in share] == values
     assert len(shares) == streams

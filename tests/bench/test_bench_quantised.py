@@ -322,6 +322,6 @@ def test_a_network_that_only_ipex_can_quantise_is_bounded_absolutely(stock: Quan
 def test_int8_without_an_artifact_is_an_error(stock: Quantiser) -> None:
     """A case that is prepared without what it loads ends in one sentence, and nothing runs in another dtype."""
     case = stock.case("pixels", "infer")
-    settings = dataclasses.replace(stock.told(case), artifact=None)
+    settings = dataclasses.replace(stock.settings_of(case), artifact=None)
     with pytest.raises(WorkerError, match="loads a quantised network, but no file was given"):
         stock.worker.prepare(case.to_json(), asdict(settings))

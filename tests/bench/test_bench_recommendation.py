@@ -126,14 +126,14 @@ def test_what_updates_itself_is_counted_apart() -> None:
     """It moves without the optimizer, which has the rest; a note says so. What only says so is caught."""
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2))
     net[1].updated_by = "a test"
-    before = [value.detach().clone() for value in train.parameters_apart(net)]
+    before = [value.detach().clone() for value in train.self_updated_parameters(net)]
     rest, everything = (
         torch.optim.SGD(parameters) for parameters in (train.optimised_parameters(net), net.parameters())
     )
-    [still] = train.check_apart(net, rest, before)
+    [still] = train.check_self_updated(net, rest, before)
     assert (still.ok, still.found) == (False, "0 of 2 moved, 0 of them known to the optimizer or with a gradient")
     with torch.no_grad():
         for value in net[1].parameters():
             value.add_(1)
-    assert [train.check_apart(net, optimizer, before)[0].ok for optimizer in (rest, everything)] == [True, False]
-    assert train.notes_apart(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
+    assert [train.check_self_updated(net, optimizer, before)[0].ok for optimizer in (rest, everything)] == [True, False]
+    assert train.notes_of_self_updated(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]

@@ -17,7 +17,7 @@ from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import _curve
-from ipexperf.bench.modes.train import Ledger, TrainSession
+from ipexperf.bench.modes.train import TrainSession, UpdateCounter
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
@@ -124,7 +124,7 @@ class Lazy(TrainSession):
 
     def step(self) -> None:
         update = self.optimizer.step
-        if self.ledger.steps % 2:
+        if self.updates.steps % 2:
             self.optimizer.step = lambda: None
         super().step()
         self.optimizer.step = update
@@ -143,7 +143,7 @@ class Idle(TrainSession):
     """Skips whole steps once it is warm, as if they had been made."""
 
     def step(self) -> None:
-        if self.ledger.steps < 3:
+        if self.updates.steps < 3:
             super().step()
 
 
@@ -170,8 +170,8 @@ def test_a_training_that_moves_no_weight_is_caught() -> None:
 def test_steps_that_were_only_counted_are_caught() -> None:
     """Eight steps were sampled and three were made."""
     session = sampled(Idle(bench()), 8)
-    assert session.ledger.steps == 3
-    (check,) = session.ledger.proof(3, 3)
+    assert session.updates.steps == 3
+    (check,) = session.updates.proof(3, 3)
     assert not check.ok
     assert check.found.startswith("3 updates over 3 batches")
     assert check.expected.startswith("8 updates over 8 batches")
@@ -238,27 +238,27 @@ def test_a_training_that_amplifies_noise_is_held_less_closely_but_never_loosely(
     assert not followed("fp32", noise=math.nan, at9=KNOWN[9] * 4)
 
 
-def scaled(scale: float) -> tuple[Any, Any, Any, Ledger]:
-    """A parameter, its optimizer, a gradient scaler that begins at this scale, and the ledger of the three."""
+def scaled(scale: float) -> tuple[Any, Any, Any, UpdateCounter]:
+    """A parameter, its optimizer, a gradient scaler that begins at this scale, and the counter of the three."""
     import torch
 
     weight = torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([weight], lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=5)
-    return weight, optimizer, scaler, Ledger(optimizer, scaler, 1)
+    return weight, optimizer, scaler, UpdateCounter(optimizer, scaler, 1)
 
 
-def scaled_steps(parts: tuple[Any, Any, Any, Ledger], losses: list[float]) -> None:
+def scaled_steps(parts: tuple[Any, Any, Any, UpdateCounter], losses: list[float]) -> None:
     """Steps as a training makes them; a loss that is no number overflows the gradients."""
-    weight, optimizer, scaler, ledger = parts
-    with ledger.sampling(len(losses)):
+    weight, optimizer, scaler, counter = parts
+    with counter.sampling(len(losses)):
         for loss in losses:
             optimizer.zero_grad()
             scaler.scale(weight.sum() * loss).backward()
             scaler.step(optimizer)
             scaler.update()
-            ledger.steps += 1
-            ledger.batches += 1
+            counter.steps += 1
+            counter.batches += 1
 
 
 def test_a_step_that_the_gradient_scaler_skipped_is_caught() -> None:

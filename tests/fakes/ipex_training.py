@@ -52,7 +52,7 @@ def trained(dtype: str, **knobs: str) -> dict[str, Any]:
 class OfStock(CompiledTraining):
     """Compiles with torch's own backend."""
 
-    def joined(self, network: Any) -> Any:
+    def for_steps(self, network: Any) -> Any:
         compiled: Any = importlib.import_module("torch").compile(network)
         return compiled
 

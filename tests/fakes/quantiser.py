@@ -31,7 +31,7 @@ class Quantiser:
     def case(self, model: str, mode: str, **knobs: str) -> Case:
         return Case(model, "cpu", "int8", mode, self.stack, 16, 8, data="digits", knobs=tuple(knobs.items()))
 
-    def told(self, case: Case) -> Settings:
+    def settings_of(self, case: Case) -> Settings:
         """The settings of a case, with weights that are trained when they are first asked for."""
         if case.model not in self.weights:
             path = self.weights[case.model] = self.folder / f"{case.model}.pt"
@@ -42,7 +42,7 @@ class Quantiser:
 
     def make(self, case: Case, stack: str | None = None) -> Path:
         """Quantises, with another stack where one is named, and tells where."""
-        settings = self.told(case)
+        settings = self.settings_of(case)
         maker = dataclasses.replace(case, stack=stack or case.stack).to_json()
         self.worker.ask("quantise", path=settings.artifact, case=maker, settings=asdict(settings))
         return Path(str(settings.artifact))
@@ -50,7 +50,7 @@ class Quantiser:
     def run(self, case: Case, stack: str | None = None) -> dict[str, dict[str, Any]]:
         """The checks of the case that loads what was made, proof and accuracy, by name."""
         runner = dataclasses.replace(case, stack=stack or case.stack).to_json()
-        self.worker.prepare(runner, asdict(self.told(case)))
+        self.worker.prepare(runner, asdict(self.settings_of(case)))
         proven, accurate = self.worker.ask("proof"), self.worker.ask("accuracy")
         self.notes = accurate["notes"]
         return {check["name"]: check for check in (*proven["checks"], *accurate["checks"])}

@@ -49,7 +49,7 @@ def talking() -> Any:
 class Alone(RankSession):
     """Trains beside the others, and exchanges no gradients with them."""
 
-    def joined(self, network: Any) -> Any:
+    def for_steps(self, network: Any) -> Any:
         return network
 
 

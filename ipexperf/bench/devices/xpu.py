@@ -67,7 +67,7 @@ class Xpu(Accelerator):
     quantizer = "xpu"
     collective = "xccl"
     oneccl = True
-    apart = "a container needs --cap-add SYS_PTRACE and -v /dev/dri:/dev/dri for oneCCL"
+    unreachable = "a container needs --cap-add SYS_PTRACE and -v /dev/dri:/dev/dri for oneCCL"
 
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
         """Also let the selector select what the mask leaves: its numbers count those cards alone."""

@@ -49,7 +49,8 @@ def reference(
                 value.mul_(1 + noise * (2 * torch.rand(value.shape, generator=generator) - 1))
     optimizer = optimizers.make(bench.knob("optimizer"), network.parameters(), bench.model)
     feeds = [
-        itertools.cycle(_input.turns(split.train.tensors, order(bench, split, i, processes))) for i in range(processes)
+        itertools.cycle(_input.ring_of(split.train.tensors, order(bench, split, i, processes)))
+        for i in range(processes)
     ]
     accumulate = int(bench.knob("accumulate"))
     losses = []

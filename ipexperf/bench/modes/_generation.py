@@ -33,7 +33,7 @@ ROUNDED = 0.01
 
 
 @dataclass(frozen=True)
-class Weights(Knob):
+class WeightsKnob(Knob):
     """The knob for how low precision holds the weights."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
@@ -48,7 +48,7 @@ class Weights(Knob):
 
 
 KNOBS: tuple[Knob, ...] = (
-    Weights(
+    WeightsKnob(
         "weights",
         "in fp32, converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4, da8w4",
         ("autocast", "cast", *PACKED),

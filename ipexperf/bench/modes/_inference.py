@@ -32,7 +32,7 @@ FIT = "fit"
 
 
 @dataclass(frozen=True)
-class Fitted(Number):
+class NumberOrFit(Number):
     """A number, or `fit`: as many as the machine has room for."""
 
     values: tuple[str, ...] = (FIT,)

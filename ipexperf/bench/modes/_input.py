@@ -29,7 +29,7 @@ WAITS = 10
 
 
 @dataclass(frozen=True)
-class Input(Knob):
+class InputKnob(Knob):
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "host" and not registry.devices.get(cell.device).accelerator:
             return f"input=host equals input=device on {cell.device}: the host's memory is the device's"
@@ -37,7 +37,7 @@ class Input(Knob):
 
 
 KNOBS: tuple[Knob, ...] = (
-    Input("input", "batches lie on the device, are copied there in each step, or come from a loader", SOURCES),
+    InputKnob("input", "batches lie on the device, are copied there in each step, or come from a loader", SOURCES),
     Number(
         "loader_workers",
         "processes that make batches, with input=loader",
@@ -92,14 +92,14 @@ class Resident(Feed):
     def __init__(self, device: Device, ring: list[Tensors]) -> None:
         super().__init__(device)
         self.ring = ring
-        self._turns = itertools.cycle(ring)
+        self._cycle = itertools.cycle(ring)
         self._versions = self._count_writes()
 
     def _count_writes(self) -> list[list[int]]:
         return [[value._version for value in batch] for batch in self.ring]  # noqa: SLF001 - as torch's notes show it
 
     def __next__(self) -> Tensors:
-        return next(self._turns)
+        return next(self._cycle)
 
     def verify(self) -> tuple[bool, str, str]:
         kinds = sorted({value.device.type for batch in self.ring for value in batch})
@@ -117,10 +117,10 @@ class Hosted(Feed):
     def __init__(self, device: Device, ring: list[Tensors]) -> None:
         super().__init__(device)
         self.ring = [tuple(device.pin(value) for value in batch) for batch in ring]
-        self._turns = itertools.cycle(self.ring)
+        self._cycle = itertools.cycle(self.ring)
 
     def __next__(self) -> Tensors:
-        return self.put(next(self._turns))
+        return self.put(next(self._cycle))
 
     def verify(self) -> tuple[bool, str, str]:
         values = [value for batch in self.ring for value in batch]
@@ -172,7 +172,7 @@ def kind(bench: Workbench) -> str:
     return bench.knob("input") if any(knob.name == "input" for knob in bench.mode.knobs) else "device"
 
 
-def turns(examples: Tensors, order: Iterator[Any]) -> list[Any]:
+def ring_of(examples: Tensors, order: Iterator[Any]) -> list[Any]:
     """Return the batches that take turns, by the indices of their examples."""
     first = next(order)
     size = sum(value[:1].nbytes for value in examples) * len(first)
@@ -187,7 +187,7 @@ def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], resident: li
     source = kind(bench)
     if resident is not None and source == "device":
         return Resident(bench.device, resident)
-    ring = turns(examples, order)
+    ring = ring_of(examples, order)
     if source == "loader":
         numbers = [[int(number) for number in part] for part in ring]
         return Loaded(bench, examples, numbers, int(bench.knob("loader_workers")))

@@ -55,17 +55,17 @@ class RankSession(TrainSession):
     def order(self) -> Iterator[Any]:
         return _curve.order(self.bench, self.split, self.rank, self.ranks)
 
-    def joined(self, network: Any) -> Any:
+    def for_steps(self, network: Any) -> Any:
         return torch.nn.parallel.DistributedDataParallel(network)
 
-    def apart(self) -> AbstractContextManager[Any]:
+    def without_update(self) -> AbstractContextManager[Any]:
         quiet: AbstractContextManager[Any] = self.network.no_sync()
         return quiet
 
     def spans(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, ...]]:
         """Return begin and end of each block on the machine's clock, with this rank's CPU time and run delay."""
         spans: list[tuple[float, ...]] = []
-        with self.ledger.sampling(count * block):
+        with self.updates.sampling(count * block):
             for _ in range(count):
                 torch.distributed.barrier()
                 before = measure.threads.look()

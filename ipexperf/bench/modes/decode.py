@@ -24,7 +24,7 @@ class DecodeSession(GenerationSession):
 
     def __init__(self, bench: Workbench) -> None:
         super().__init__(bench)
-        self.turn = 0
+        self.steps_done = 0
 
     def caches(self) -> list[Any]:
         """Return a cache for each batch of texts, with their first halves."""
@@ -44,16 +44,16 @@ class DecodeSession(GenerationSession):
 
     def step(self) -> None:
         """Decode one token of one batch of texts. The batches take turns."""
-        further, text = divmod(self.turn, len(self.inputs))
+        further, text = divmod(self.steps_done, len(self.inputs))
         at = self.prompt + further % (self.bench.case.size - self.prompt)
         self.read(self.inputs[text][0][:, at : at + 1], self.memories[text], at)
-        self.turn += 1
+        self.steps_done += 1
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         """Look at the first token behind the prompt: with each further one, attention has other shapes."""
 
         def first() -> None:
-            self.turn = 0
+            self.steps_done = 0
             self.step()
 
         return {**super().looks(device), **fingerprint.of_step(first, device)}

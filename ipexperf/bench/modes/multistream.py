@@ -25,7 +25,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ranges
 from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes import _script
-from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
+from ipexperf.bench.modes._inference import FIT, KNOBS, NumberOrFit
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import DTYPES
@@ -41,7 +41,7 @@ _TASKS = Path("/proc/self/task")
 T = TypeVar("T")
 
 
-class Streams(Fitted):
+class StreamsKnob(NumberOrFit):
     """The knob for the number of streams. By default one per core, but not more than images, as the vendor's."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
@@ -80,7 +80,7 @@ class MultiStreamSession(JitSession):
 
     def _parts(self, batch: Tensors) -> list[Tensors]:
         (images,) = batch
-        return [(part,) for part in shared_out(images, self.streams)]
+        return [(part,) for part in split_evenly(images, self.streams)]
 
     def _alone(self, batch: Tensors) -> Any:
         """Return the output of the network without streams."""
@@ -97,9 +97,9 @@ class MultiStreamSession(JitSession):
 
     def proof(self) -> list[Check]:
         # First: the proof of the jitted network runs steps without streams.
-        return [*self._shared_out(), *super().proof()]
+        return [*self._split_checks(), *super().proof()]
 
-    def _shared_out(self) -> list[Check]:
+    def _split_checks(self) -> list[Check]:
         batch = self.inputs[0]
         parts = self._parts(batch)
 
@@ -131,7 +131,7 @@ class MultiStream(Mode):
     name = "multistream"
     graph = TRACED
     openmp = "iomp5"
-    knobs = (*KNOBS, Streams("streams", "streams that share a batch, each with its cores (default: one a core)"))
+    knobs = (*KNOBS, StreamsKnob("streams", "streams that share a batch, each with its cores (default: one a core)"))
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if cell.device != "cpu":
@@ -177,7 +177,7 @@ def parts_of_streams(network: Any) -> list[int]:
     return [len(images) for (images,) in network.args_streams_input[: network.used_num_streams]]
 
 
-def shared_out(values: Sequence[T], streams: int) -> list[Sequence[T]]:
+def split_evenly(values: Sequence[T], streams: int) -> list[Sequence[T]]:
     """Split cores or images like the vendor: in order, with the remainder on the first streams."""
     each, more = divmod(len(values), streams)
     ends = [each * number + min(number, more) for number in range(streams + 1)]
@@ -227,7 +227,7 @@ def check_cores(workers: Collection[int], busy_times: set[int], pool: Sequence[i
 
     A stream with several cores has helper threads, which run no operators. They are identified by their cores.
     """
-    shares = [set(share) for share in shared_out(sorted(pool), count)]
+    shares = [set(share) for share in split_evenly(sorted(pool), count)]
     homes = [[number for number, share in enumerate(shares) if affinity(thread) <= share] for thread in workers]
     # The calling thread splits and joins, and is bound to a core too. It does not count unless it is a stream.
     helpers = busy_times - ({threading.get_native_id()} - set(workers))
@@ -243,7 +243,7 @@ def check_cores(workers: Collection[int], busy_times: set[int], pool: Sequence[i
 
 def check_split(parts: Sequence[int], batch: int, count: int) -> Check:
     """Check that the batch was split into as many parts as streams, as equal as possible."""
-    wanted = [len(share) for share in shared_out(range(batch), count)]
+    wanted = [len(share) for share in split_evenly(range(batch), count)]
     return Check("split", list(parts) == wanted, _sum(parts), _sum(wanted))
 
 

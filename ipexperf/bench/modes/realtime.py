@@ -9,7 +9,7 @@ from ipexperf.bench.api import TRACED, Mode, Session, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
+from ipexperf.bench.modes._inference import FIT, KNOBS, NumberOrFit
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.case import Case
 
@@ -17,7 +17,7 @@ CORES = 4
 """Cores per instance in the vendor's published figures."""
 
 
-class Share(Fitted):
+class InstancesKnob(NumberOrFit):
     """The knobs for the number of instances and of the cores of each."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
@@ -50,8 +50,8 @@ class Realtime(Mode):
     knobs = (
         *KNOBS,
         artifact.QUANTISATION,
-        Share("instances", "workers that answer at the same time (default: as many as have their cores)"),
-        Share("cores", "cores of each instance (default: 4, or all where there are fewer)"),
+        InstancesKnob("instances", "workers that answer at the same time (default: as many as have their cores)"),
+        InstancesKnob("cores", "cores of each instance (default: 4, or all where there are fewer)"),
     )
     artifact = "script"
 

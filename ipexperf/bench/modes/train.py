@@ -41,7 +41,7 @@ class TrainSession(Session):
         network = bench.device.put(bench.laid_out(bench.tuned(bench.built().train())))
         optimizer = optimizers.make(bench.knob("optimizer"), optimised_parameters(network), bench.model)
         self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
-        self.network = self.joined(self.optimised)
+        self.network = self.for_steps(self.optimised)
         self.accumulate = int(bench.knob("accumulate"))
         self.scaler = torch.amp.GradScaler(case.device, enabled=needs_scaler(case.dtype))
         self.feed = _input.feed(bench, self.split.train.tensors, self.order())
@@ -50,20 +50,20 @@ class TrainSession(Session):
         self.trained = [
             value for group in self.optimizer.param_groups for value in group["params"] if value.requires_grad
         ]
-        self.unheld = parameters_apart(self.optimised)
-        self.trained += self.unheld
+        self.self_updated = self_updated_parameters(self.optimised)
+        self.trained += self.self_updated
         self.start = [value.detach().clone() for value in self.trained]
-        self.ledger = Ledger(self.optimizer, self.scaler, self.accumulate)
+        self.updates = UpdateCounter(self.optimizer, self.scaler, self.accumulate)
 
     def order(self) -> Iterator[Any]:
         """Yield the example indices of this process' batches: all batches if it trains alone."""
         return _curve.order(self.bench, self.split, 0, 1)
 
-    def joined(self, network: Any) -> Any:
+    def for_steps(self, network: Any) -> Any:
         """Return the network for steps. Overridden where it is not the optimised one itself."""
         return network
 
-    def apart(self) -> AbstractContextManager[Any]:
+    def without_update(self) -> AbstractContextManager[Any]:
         """Context for a batch that no update follows, so that exchanging gradients can wait."""
         return nullcontext()
 
@@ -71,19 +71,19 @@ class TrainSession(Session):
         self.optimizer.zero_grad(set_to_none=True)
         parts = []
         for _ in range(self.accumulate - 1):
-            with self.apart():
+            with self.without_update():
                 parts.append(self._batch())
         parts.append(self._batch())
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.ledger.steps += 1
+        self.updates.steps += 1
         self.losses.append(parts[0] if len(parts) == 1 else torch.stack(parts).sum())
 
     def _batch(self) -> Any:
         """Run forward and backward of one batch. Return its share of the step's loss."""
         batch = next(self.feed)
         count = len(self.split.train.inputs)
-        self.ledger.batches += 1
+        self.updates.batches += 1
         with autocast(self.bench.case.device, self.bench.case.dtype):
             loss, outputs = self.bench.task.learn(self.network, batch[:count], batch[count:])
         self.last = batch, tuple(value.detach() for value in outputs)
@@ -101,7 +101,7 @@ class TrainSession(Session):
 
     def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
         """Time blocks of steps, and count their updates outside the timed part."""
-        with self.ledger.sampling(count * block):
+        with self.updates.sampling(count * block):
             return super().sample(synchronise, count, block)
 
     def metrics(self) -> dict[str, float]:
@@ -110,7 +110,7 @@ class TrainSession(Session):
     def notes(self) -> list[str]:
         stack = self.bench.stack
         notes = [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
-        return [*notes, *notes_apart(self.optimised), *instructions.notes(self.bench.case)]
+        return [*notes, *notes_of_self_updated(self.optimised), *instructions.notes(self.bench.case)]
 
     def close(self) -> None:
         self.feed.close()
@@ -124,7 +124,7 @@ class TrainSession(Session):
 
     def skipped(self) -> list[int]:
         """Return which of the compared steps a gradient scaler skipped."""
-        return self.ledger.skipped(CURVE_STEPS)
+        return self.updates.skipped(CURVE_STEPS)
 
     def train_on(self) -> None:
         """Train on to the declared number of steps."""
@@ -217,14 +217,14 @@ class TrainSession(Session):
             *instructions.proof(self.step, case),
             *proof.operators(self.step, self.bench.operators),
             *self.bench.stack.proof_of_training(self.optimised, self.optimizer, self.bench),
-            *check_apart(self.optimised, self.optimizer, self.start[len(self.start) - len(self.unheld) :]),
+            *check_self_updated(self.optimised, self.optimizer, self.start[len(self.start) - len(self.self_updated) :]),
         ]
         moved, total = self.moved(self.start), len(self.start)
         effective = sum(self._moves() for _ in range(PROVEN_STEPS))
         return [
             *checks,
             Check("weights_move", moved == total, f"{moved} of {total} parameters", f"all {total}"),
-            *self.ledger.proof(effective, PROVEN_STEPS),
+            *self.updates.proof(effective, PROVEN_STEPS),
         ]
 
     def moved(self, before: list[Any]) -> int:
@@ -278,7 +278,7 @@ class Train(Mode):
         return TrainSession(bench)
 
 
-class Ledger:
+class UpdateCounter:
     """Counts the updates of sampled steps. Inside the timed part it only increments counters."""
 
     def __init__(self, optimizer: Any, scaler: Any, accumulate: int) -> None:
@@ -346,43 +346,43 @@ class Ledger:
         return checks
 
 
-def modules_apart(network: Any) -> list[Any]:
+def self_updating_modules(network: Any) -> list[Any]:
     """Return the modules that declare that they update their parameters in their own backward, without an optimizer."""
     return [module for module in network.modules() if getattr(module, "updated_by", "")]
 
 
-def parameters_apart(network: Any) -> list[Any]:
+def self_updated_parameters(network: Any) -> list[Any]:
     """Return the parameters that such modules update."""
-    return [value for module in modules_apart(network) for value in module.parameters()]
+    return [value for module in self_updating_modules(network) for value in module.parameters()]
 
 
 def optimised_parameters(network: Any) -> list[Any]:
     """Return the parameters for the optimizer."""
-    apart = {id(value) for value in parameters_apart(network)}
-    return [value for value in network.parameters() if id(value) not in apart]
+    self_updated = {id(value) for value in self_updated_parameters(network)}
+    return [value for value in network.parameters() if id(value) not in self_updated]
 
 
-def check_apart(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
+def check_self_updated(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
     """Check that the optimizer has none of them, and that they have no gradient and changed. No check without any.
 
     `before` are their values when training began.
     """
-    apart = parameters_apart(network)
-    if not apart:
+    self_updated = self_updated_parameters(network)
+    if not self_updated:
         return []
     optimised = {id(value) for group in optimizer.param_groups for value in group["params"]}
-    both = sum(id(value) in optimised or value.grad is not None for value in apart)
-    moved = sum(not value.detach().equal(was) for value, was in zip(apart, before, strict=True))
-    text = f"{moved} of {len(apart)} moved, {both} of them known to the optimizer or with a gradient"
-    return [Check("updated_apart", moved == len(apart) and not both, text, f"all {len(apart)}, and none")]
+    both = sum(id(value) in optimised or value.grad is not None for value in self_updated)
+    moved = sum(not value.detach().equal(was) for value, was in zip(self_updated, before, strict=True))
+    text = f"{moved} of {len(self_updated)} moved, {both} of them known to the optimizer or with a gradient"
+    return [Check("updated_apart", moved == len(self_updated) and not both, text, f"all {len(self_updated)}, and none")]
 
 
-def notes_apart(network: Any) -> list[str]:
+def notes_of_self_updated(network: Any) -> list[str]:
     """Return a note on the parameters that the optimizer does not update."""
-    kinds = sorted({module.updated_by for module in modules_apart(network)})
+    kinds = sorted({module.updated_by for module in self_updating_modules(network)})
     if not kinds:
         return []
-    count = len(parameters_apart(network))
+    count = len(self_updated_parameters(network))
     return [f"{count} parameters are updated in the backward of {', '.join(kinds)}, by no optimizer"]
 
 

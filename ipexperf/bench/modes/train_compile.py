@@ -29,7 +29,7 @@ class CompiledTraining(CompiledSteps, TrainSession):
         with self.compiling(bench.device.synchronise):
             self.compiled = Compilation(self.step)
 
-    def joined(self, network: Any) -> Any:
+    def for_steps(self, network: Any) -> Any:
         # Inductor's own random numbers would be other masks of dropout than those of the training it is compared with.
         config: Any = importlib.import_module("torch._inductor.config")
         config.fallback_random = True

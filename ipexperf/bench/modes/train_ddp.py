@@ -32,7 +32,7 @@ class RanksKnob(Number):
 
 
 @dataclass(frozen=True)
-class Backend(Knob):
+class BackendKnob(Knob):
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "ccl":
             if not registry.devices.get(cell.device).oneccl:
@@ -76,7 +76,7 @@ class DdpSession(Session):
         try:
             self.ranks.meet()
         except TimeoutError:
-            advice = f": {bench.device.apart}" if bench.device.apart else ""
+            advice = f": {bench.device.unreachable}" if bench.device.unreachable else ""
             text = f"the ranks did not reach one another through {self.backend} in {MEETING_SECONDS} s{advice}"
             raise WorkerError("error", text) from None
         self.ranks.ask("build")
@@ -177,7 +177,9 @@ class TrainDdp(Mode):
         *optimizers.KNOBS,
         *_input.KNOBS,
         RanksKnob("ranks", "processes that train together, each with its share of the cores", (RANKS,)),
-        Backend("backend", "what carries gradients; native: gloo on cpu, nccl on cuda, xccl on xpu", ("native", "ccl")),
+        BackendKnob(
+            "backend", "what carries gradients; native: gloo on cpu, nccl on cuda, xccl on xpu", ("native", "ccl")
+        ),
     )
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
