@@ -335,11 +335,6 @@ def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pyte
     assert "tiny" in registry.models.names()
 
 
-def test_a_module_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^--perf-load=nobody_has_it: ModuleNotFoundError: No module named"):
-        loading.load(["nobody_has_it"])
-
-
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789_-", min_size=1, max_size=12)
 CASES = st.builds(
     Case,

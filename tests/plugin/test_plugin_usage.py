@@ -49,6 +49,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
         ((f"--perf-load={'x' * 300}.py",), "File name too long"),
         (("--perf-preset", "weekly"), "ERROR: --perf-preset: expected one of preflight, quick, nightly, full, got 'w"),
         (("--perf-lanches", "2"), "ERROR: there is no option --perf-lanches: did you mean --perf-launches?"),
+        (("--perf-load=nobody_has_it",), "--perf-load=nobody_has_it: ModuleNotFoundError: No module named"),
         (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
         (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
         (("--perf-python", "/no/such/python"), "--perf-python=/no/such/python: No such file or directory"),
