@@ -50,7 +50,7 @@ class Option:
     """PAIRS or LAUNCHES if it means something for that way to measure alone."""
     page: str = ""
     """Where the documentation says more, from the page of options."""
-    short: str | None = None
+    short: str = ""
     """A second spelling without the prefix. pytest has it only in runs that opt in: other plugins use such names."""
 
     @property

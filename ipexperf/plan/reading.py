@@ -51,8 +51,8 @@ def add_short_to_pytest(parser: pytest.Parser) -> list[str]:
     """Declare the short spellings that no other plugin or conftest has declared. Returns them."""
     chosen = [option for option in OPTIONS if option.short and _free(parser, f"{option.short}=x")]
     for option in chosen:
-        _add(_declarer(parser), option, option.short or "", option.short_dest, f"the same as {option.flag}")
-    return [option.short or "" for option in chosen]
+        _add(_declarer(parser), option, option.short, option.short_dest, f"the same as {option.flag}")
+    return [option.short for option in chosen]
 
 
 def _free(parser: pytest.Parser, word: str) -> bool:
