@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from ipexperf.report import functions, roofs
 from ipexperf.report.advice import UNSOUND, advice
 from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, listed, named, wrapped
 from ipexperf.report.moved import changed, of_time
-from ipexperf.report.speeds import FACTOR, FACTORS
+from ipexperf.report.speeds import FACTORS
 from ipexperf.report.summary import Judged, Summary
 from ipexperf.report.words import labels
 from ipexperf.result import METRICS, PRIMARY, Column, Measurement, Metric, RoundRecord, Structure
@@ -33,7 +34,7 @@ DETAILED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class RowBelow:
     """A row with a name, and an entry in the column of ratios."""
 
     name: str
@@ -53,8 +54,8 @@ def _forms(*, narrow: bool) -> list[tuple[str, tuple[str, ...]]]:
     return [("cell", ()), ("times", ()), ("times", ("batch",)), ("times", ("batch", *spare))]
 
 
-Row = tuple[str, ...] | Below | str
-"""A row of cells, a row below a case, or the heading of a group."""
+Row = dict[str, str] | RowBelow | str
+"""A row of cells by their columns, a row below a case, or the heading of a group."""
 
 
 def summary_lines(summary: Summary) -> list[str]:
@@ -108,53 +109,47 @@ def _cases(summary: Summary) -> list[str]:
     name, factors = summary.speeds.column()
     narrow = Page.width < WIDEST
     for form, without in _forms(narrow=narrow):
-        cells = {case: getattr(factor, form) for case, factor in factors.items()}
-        header, rows = _rows(summary, name, cells, without)
-        widths = _widths(header, rows)
-        if _width(widths) - (widths[0] if narrow else 0) <= Page.width:
+        rows = _rows(summary, name, {case: getattr(factor, form) for case, factor in factors.items()})
+        widths = _widths(rows, without)
+        if _width(widths) - (widths["case"] if narrow else 0) <= Page.width:
             break
-    lines = _table(header, rows)
+    lines = _table(widths, rows)
     if factors:
         brief = "; +-: its 95 % interval" if form == "brief" else ""
         lines += labelled(name, f"{FACTORS[name]}{brief}")
-    if any(isinstance(row, Below) for row in rows):
+    if any(isinstance(row, RowBelow) for row in rows):
         lines += labelled("A/A twin", "the case above, measured a second time in the same rounds: 1 is right")
-    if (roof := METRICS[OF_ROOF].column) is not None and roof.title in header:
-        lines += labelled(roof.title, roofs.meaning(one.measurement for one in summary.networks.values()))
+    if (roof := METRICS[OF_ROOF].column) is not None and roof.title in widths:
+        lines += labelled(roof.title, roofs.meaning(judged.measurement for judged in summary.networks.values()))
     return lines
 
 
-def _rows(
-    summary: Summary, name: str, factors: Mapping[Case, str], without: tuple[str, ...]
-) -> tuple[tuple[str, ...], list[Row]]:
-    """The header, and the cases of each group: the plainest first, with its twin below it."""
+def _rows(summary: Summary, name: str, factors: Mapping[Case, str]) -> list[Row]:
+    """The cases of each group: the plainest first, with its twin below it. Cases measured in pairs have no baseline."""
     by_group = groups(summary.networks)
     names = labels(by_group)
+    versus = OTHER_ARM if any(AGAINST in dict(case.knobs) for case in summary.networks) else VS_BASELINE
     rows: list[Row] = []
     for group in by_group:
         rows += [names[group.name]] if len(by_group) > 1 else []
         plainest = group.reference
         for case in sorted(group.cases, key=lambda case: case != plainest):
-            rows.append(_row(summary.networks[case], factors.get(case, "-")))
+            judged = summary.networks[case]
+            rows.append(_row(judged, {name: factors.get(case, "-"), versus: of_time(judged.verdict)}))
             if (twin := summary.speeds.twin(case)) is not None:
-                rows.append(Below(TWIN, f"{twin.ratio(inverted=True).precise}{' DIFFERS' if twin.distrusted else ''}"))
-    return _without_empty_columns(_header(summary.networks, name), rows, without)
+                differs = " DIFFERS" if twin.distrusted else ""
+                rows.append(RowBelow(TWIN, f"{twin.ratio(inverted=True).precise}{differs}"))
+    return rows
 
 
-def _row(one: Judged, factor: str) -> tuple[str, ...]:
-    measurement, case = one.measurement, one.case
+def _row(judged: Judged, ratios: Mapping[str, str]) -> dict[str, str]:
+    measurement, case = judged.measurement, judged.case
+    measured = {column.title: _value(measurement, metric, column) for metric, column in _columns()}
+    values = {**measured, "accuracy": _accuracy(measurement), **ratios}
     if measurement.failure:
         # If any launch failed, the case has no number, even if other launches ended well.
-        return (case.id, str(case.batch), *("-" for _ in _columns()), *"---", one.verdict.outcome)
-    return (
-        case.id,
-        str(case.batch),
-        *(_value(measurement, metric, column) for metric, column in _columns()),
-        _accuracy(measurement),
-        factor,
-        of_time(one.verdict),
-        one.verdict.outcome,
-    )
+        values = dict.fromkeys(values, "-")
+    return {"case": case.id, "batch": str(case.batch), **values, "verdict": judged.verdict.outcome}
 
 
 def _value(measurement: Measurement, metric: Metric, column: Column) -> str:
@@ -174,60 +169,38 @@ def _accuracy(measurement: Measurement) -> str:
     return "-"
 
 
-def _header(cases: Iterable[Case], ratios_name: str) -> tuple[str, ...]:
-    """The names of the columns. Cases measured in pairs have no baseline."""
-    pairs = any(AGAINST in dict(case.knobs) for case in cases)
-    otherwise = {FACTOR: ratios_name, **({VS_BASELINE: OTHER_ARM} if pairs else {})}
-    measured = (column.title for _, column in _columns())
-    names = ("case", "batch", *measured, "accuracy", FACTOR, VS_BASELINE, "verdict")
-    return tuple(otherwise.get(name, name) for name in names)
-
-
-def _without_empty_columns(
-    header: tuple[str, ...], rows: Sequence[Row], without: tuple[str, ...]
-) -> tuple[tuple[str, ...], list[Row]]:
-    """Remove empty columns, and those that the table does without."""
-    cells = [row for row in rows if isinstance(row, tuple)]
-    optional = {VS_BASELINE, OTHER_ARM, *(column.title for _, column in _columns() if not column.always)}
-    filled = [name not in optional or any(row[at] != "-" for row in cells) for at, name in enumerate(header)]
-    columns = [at for at, name in enumerate(header) if filled[at] and name not in without]
-    visible: list[Row] = [tuple(row[at] for at in columns) if isinstance(row, tuple) else row for row in rows]
-    return tuple(header[at] for at in columns), visible
-
-
-def _table(header: tuple[str, ...], rows: Sequence[Row]) -> list[str]:
+def _table(widths: dict[str, int], rows: Sequence[Row]) -> list[str]:
     """Align the columns. An id that does not fit gets a line of its own: people copy it, so it is never cut."""
-    factor = next(place for place, name in enumerate(header) if name in FACTORS)
-    widths = _widths(header, rows)
-    widths[0] = max(widths[0] - max(_width(widths) - Page.width, 0), 0)
-    begin = sum(widths[:factor]) + len(GAP) * factor
-    lines = [*_cells(header, header, widths), GAP.join("-" * width for width in widths)]
+    widths = {**widths, "case": max(widths["case"] - max(_width(widths) - Page.width, 0), 0)}
+    begin = sum(widths[name] + len(GAP) for name in itertools.takewhile(lambda name: name not in FACTORS, widths))
+    lines = [*_cells({name: name for name in widths}, widths), GAP.join("-" * width for width in widths.values())]
     for row in rows:
         if isinstance(row, str):
             lines += wrapped(row)
-        elif isinstance(row, Below):
+        elif isinstance(row, RowBelow):
             lines.append(row.name.ljust(min(begin, Page.width - len(row.entry))) + row.entry)
         else:
-            lines += _cells(header, row, widths)
+            lines += _cells(row, widths)
     return lines
 
 
-def _width(widths: Sequence[int]) -> int:
-    return sum(widths) + len(GAP) * (len(widths) - 1)
+def _widths(rows: Sequence[Row], without: Sequence[str]) -> dict[str, int]:
+    """The width of each column of the table: of none that is empty, and of none that it does without."""
+    cells = [row for row in rows if isinstance(row, dict)]
+    optional = {VS_BASELINE, OTHER_ARM, *(column.title for _, column in _columns() if not column.always)}
+    filled = [name for name in cells[0] if name not in optional or any(row[name] != "-" for row in cells)]
+    return {name: max(len(name), *(len(row[name]) for row in cells)) for name in filled if name not in without}
 
 
-def _widths(header: tuple[str, ...], rows: Sequence[Row]) -> list[int]:
-    cells = [header, *(row for row in rows if isinstance(row, tuple))]
-    return [max(len(row[column]) for row in cells) for column in range(len(header))]
+def _width(widths: Mapping[str, int]) -> int:
+    return sum(widths.values()) + len(GAP) * (len(widths) - 1)
 
 
-def _cells(header: tuple[str, ...], row: tuple[str, ...], widths: Sequence[int]) -> list[str]:
-    fits = len(row[0]) <= widths[0]
-    cells = [
-        cell.ljust(width) if column in LEFT else cell.rjust(width)
-        for column, cell, width in zip(header, (row[0] if fits else "", *row[1:]), widths, strict=True)
-    ]
-    return [*([] if fits else [row[0]]), GAP.join(cells).rstrip()]
+def _cells(row: Mapping[str, str], widths: Mapping[str, int]) -> list[str]:
+    fits = len(row["case"]) <= widths["case"]
+    texts = row if fits else {**row, "case": ""}
+    cells = [texts[name].ljust(size) if name in LEFT else texts[name].rjust(size) for name, size in widths.items()]
+    return [*([] if fits else [row["case"]]), GAP.join(cells).rstrip()]
 
 
 def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
