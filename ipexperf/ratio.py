@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ipexperf.units import digits, percent
@@ -95,12 +95,16 @@ class Ratio:
         return f"{written(self.lo)} to {written(self.hi)}" if self.narrow else TOO_FEW
 
 
+HINT = "Ratio | None"
+"""The type of a field that documents and tables have as three numbers."""
+
+
 def flat(record: Any) -> dict[str, Any]:
     """The fields of a record as a document, in which a ratio is three numbers: its own name, `lo` and `hi`."""
     document: dict[str, Any] = {}
-    for name, value in asdict(record).items():
-        ratio = getattr(record, name)
-        document |= numbers(ratio, name) if isinstance(ratio, Ratio) else {name: value}
+    for field, value in zip(fields(record), asdict(record).values(), strict=True):
+        ratio = field.type == HINT
+        document |= numbers(getattr(record, field.name), field.name) if ratio else {field.name: value}
     return document
 
 

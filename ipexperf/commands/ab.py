@@ -12,7 +12,7 @@ from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.outcomes import has_numbers
-from ipexperf.ratio import numbers
+from ipexperf.ratio import flat, numbers
 from ipexperf.result import MEAN, PRIMARY
 
 if TYPE_CHECKING:
@@ -215,8 +215,8 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
         **numbers(speed.ratio),
         "mde": speed.mde,
         "others": [
-            {name: getattr(other, name) for name in ("metric", "outcome", "mde", "reason")} | numbers(other.ratio)
-            for other in verdict.others
+            {name: other[name] for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
+            for other in map(flat, verdict.others)
         ],
         "stop": {"why": comparison.stop.why.value, "rounds": len(comparison.pairs), "text": comparison.stop.text},
         "log_ratios": comparison.log_ratios,

@@ -12,7 +12,7 @@ from ipexperf.history import changed, comparison, speedups
 from ipexperf.history.points import COLUMNS, NUMBERS
 from ipexperf.history.records import SHOWN, RunRecord, Summary
 from ipexperf.history.store import History
-from ipexperf.ratio import flat
+from ipexperf.ratio import HINT, flat
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Filters, TrendFilters
 
     Target: TypeAlias = str | os.PathLike[str]
-
-RATIO = "Ratio | None"
-"""The type of a field that is three columns."""
 
 
 def runs(db: Target, limit: int | None = None) -> pd.DataFrame:
@@ -77,12 +74,12 @@ def _frame(record: Any, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _columns(field: Field[Any]) -> tuple[str, ...]:
-    return (field.name, "lo", "hi") if field.type == RATIO else (field.name,)
+    return (field.name, "lo", "hi") if field.type == HINT else (field.name,)
 
 
 def _numbers(record: Any) -> list[str]:
     """The names of fields whose type is a number or None."""
-    numbers = [field for field in fields(record) if field.type in ("float", "float | None", RATIO)]
+    numbers = [field for field in fields(record) if field.type in ("float", "float | None", HINT)]
     return [name for field in numbers for name in _columns(field)]
 
 

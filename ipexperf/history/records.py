@@ -254,5 +254,5 @@ OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde
 def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of a verdict on a case, with those on its other metrics."""
     document = {name: value for name, value in flat(verdict).items() if name not in ("level", "constants", "bounds")}
-    others = [{name: value for name, value in flat(other).items() if name in OF_OTHERS} for other in verdict.others]
+    others = [{name: other[name] for name in OF_OTHERS} for other in map(flat, verdict.others)]
     return {**document, "others": others}
