@@ -15,7 +15,7 @@ _PUBLIC = {
     "Launch": "ipexperf.result",
     "Measurement": "ipexperf.result",
     "Sample": "ipexperf.result",
-    "Verdict": "ipexperf.result",
+    "Verdict": "ipexperf.verdict",
     "history": "ipexperf.history",
     "model": "ipexperf.bench.registry",
 }

@@ -31,8 +31,8 @@ from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
 from ipexperf.plan import arms
 from ipexperf.plan.values import BASELINE, is_requirement
-from ipexperf.result import MachineEvidence
 from ipexperf.sentences import few
+from ipexperf.verdict import MachineEvidence
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts

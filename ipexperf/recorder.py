@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options
-    from ipexperf.result import Measurement, RoundRecord, Verdict
+    from ipexperf.result import Measurement, RoundRecord
+    from ipexperf.verdict import Verdict
 
 
 class Recorder:

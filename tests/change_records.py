@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ipexperf.case import Case
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement
+from ipexperf.verdict import Verdict
 
 NIGHTS = 100
 MACHINE = "xeon-8480-2s"

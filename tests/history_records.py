@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
 from ipexperf.ratio import Ratio
-from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, Sample, SeatRecord, Verdict
+from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, Sample, SeatRecord
+from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from ipexperf.history import History

@@ -11,7 +11,7 @@ from history_records import ENVIRONMENT, make_case, make_measurement
 
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 KEY = ENVIRONMENT["machine_key"]
 MODELS = ("resnet50", "vgg16")

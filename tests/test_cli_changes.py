@@ -17,7 +17,8 @@ from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, write
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement
+from ipexperf.verdict import Verdict
 
 KEY = "xeon-8480-2s"
 CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)

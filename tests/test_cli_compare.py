@@ -11,7 +11,8 @@ from cli_answers import refused, run
 from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 
 from ipexperf.history import History
-from ipexperf.result import RoundRecord, SeatRecord, Verdict
+from ipexperf.result import RoundRecord, SeatRecord
+from ipexperf.verdict import Verdict
 
 OLDER, NEWER = ({**ENVIRONMENT, "hardware": {"kernel": kernel}} for kernel in ("6.1", "6.2"))
 IPEX, STOCK = (make_case(dtype="fp32", stack=stack) for stack in ("ipex", "stock"))

@@ -12,7 +12,7 @@ from ipexperf.case import Case
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.ratio import Ratio
-from ipexperf.result import PairsEvidence, Verdict
+from ipexperf.verdict import PairsEvidence, Verdict
 
 PLANTED = "import pathlib\n\npathlib.Path('ran').touch()\n\n\ndef test_it(perf):\n    perf(sum, [1])\n"
 

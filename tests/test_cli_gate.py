@@ -14,7 +14,7 @@ from history_records import CRASHED, ENVIRONMENT, make_case, make_launch, make_m
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Structure, Verdict
+from ipexperf.verdict import Structure, Verdict
 
 BUSY = Verdict("invalid", "machine contended", contended=True)
 

@@ -14,7 +14,8 @@ from ipexperf.history import History
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.policy import Policy
 from ipexperf.ratio import Ratio
-from ipexperf.result import Launch, Verdict
+from ipexperf.result import Launch
+from ipexperf.verdict import Verdict
 
 DIRTY = {**ENVIRONMENT, "git": {**ENVIRONMENT["git"], "dirty": True, "changes": "0badc0de"}}
 

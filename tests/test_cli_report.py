@@ -15,7 +15,8 @@ from cli_answers import refused, run
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_measurement, make_round, make_seat
 
 from ipexperf.history import History
-from ipexperf.result import Launch, Verdict
+from ipexperf.result import Launch
+from ipexperf.verdict import Verdict
 
 CASE = make_case()
 

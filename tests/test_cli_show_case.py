@@ -11,7 +11,8 @@ from history_records import ENVIRONMENT, make_case, make_launch, make_measuremen
 
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Measurement, PairsEvidence, Verdict
+from ipexperf.result import Measurement
+from ipexperf.verdict import PairsEvidence, Verdict
 
 KEY = ENVIRONMENT["machine_key"]
 ID = "resnet50-cpu-bf16-infer-ipex"

@@ -16,7 +16,7 @@ from history_records import HARDWARE, make_case, make_measurement
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.ratio import Ratio
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 FORMULA = '=HYPERLINK("http://example.org")'
 COMMANDS = ("show last", "report --csv", "show last --json")

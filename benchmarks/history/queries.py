@@ -34,7 +34,8 @@ from ipexperf.history.changed import changes
 from ipexperf.history.comparison import compare
 from ipexperf.history.rows import case_row, environment_row, series_row
 from ipexperf.history.values import canonical, content_uid, now
-from ipexperf.result import Launch, Measurement, RoundRecord, Sample, SeatRecord, Verdict
+from ipexperf.result import Launch, Measurement, RoundRecord, Sample, SeatRecord
+from ipexperf.verdict import Verdict
 
 KEY = "made-up-2c-8g"
 MEASURED = ("step_time", "throughput", "cpu_time", "peak_memory")

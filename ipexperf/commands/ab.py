@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
     from ipexperf.recorder import Recorder
-    from ipexperf.result import Verdict
+    from ipexperf.verdict import Verdict
 
 SHORT = {name: name[2:].replace("-", "_") for name in ("--max-pairs", "--budget", "--tolerance", "--alpha", "--build")}
 """Short names for the options most often given to `ab`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, planning
 from ipexperf.errors import UsageError
-from ipexperf.result import PairsEvidence
+from ipexperf.verdict import PairsEvidence
 
 if TYPE_CHECKING:
     from ipexperf.case import Case

@@ -22,13 +22,15 @@ from ipexperf.outcomes import StructureGate
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.options import STORED
-from ipexperf.result import PRIMARY, Launch, PairsEvidence, SeatRecord
+from ipexperf.result import PRIMARY, Launch, SeatRecord
+from ipexperf.verdict import PairsEvidence
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
-    from ipexperf.result import Measurement, RoundRecord, Verdict
+    from ipexperf.result import Measurement, RoundRecord
+    from ipexperf.verdict import Verdict
 
 AS_IT_IS = arms.ArmSpec()
 JudgedCase = tuple["Measurement", "Verdict", PairPolicy]

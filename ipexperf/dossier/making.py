@@ -38,9 +38,10 @@ from ipexperf.judge.environment import SOURCE
 from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import findings
 from ipexperf.report.rerun import Search
-from ipexperf.result import METRICS, PRIMARY, Verdict
+from ipexperf.result import METRICS, PRIMARY
 from ipexperf.sentences import few
 from ipexperf.steps import Step
+from ipexperf.verdict import Verdict
 
 SECONDS = 300.0
 """No dossier of a run begins later."""

@@ -15,7 +15,8 @@ from sqlalchemy import JSON, Boolean, Column, Dialect, Double, Integer, LargeBin
 from ipexperf.history.values import kind_of_evidence
 from ipexperf.judge.bisection import Change
 from ipexperf.judge.bisection import Outcome as Found
-from ipexperf.result import Launch, Level, SpeedVerdict, Structure
+from ipexperf.result import Launch
+from ipexperf.verdict import Level, SpeedVerdict, Structure
 
 SHOWN = 80
 """Characters of a wrong value in the message."""

@@ -25,7 +25,8 @@ from ipexperf.history.schema import case, environment, launch, lock, measurement
 from ipexperf.history.values import evidence_of, unpack, utc
 from ipexperf.judge import structure
 from ipexperf.ratio import of_numbers
-from ipexperf.result import METRICS, PRIMARY, Level, Metric, SpeedVerdict, Structure, Verdict
+from ipexperf.result import METRICS, PRIMARY, Metric
+from ipexperf.verdict import Level, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

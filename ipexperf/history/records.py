@@ -14,7 +14,8 @@ from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.structure import Fingerprint
 from ipexperf.outcomes import NEVER_BEGAN, has_numbers
 from ipexperf.ratio import flat
-from ipexperf.result import RoundRecord, Structure, Verdict, accuracies
+from ipexperf.result import RoundRecord, accuracies
+from ipexperf.verdict import Structure, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
 """One name, several names, or None for any."""

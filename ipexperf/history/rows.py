@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from ipexperf.history.records import Accepted
     from ipexperf.judge.policy import Constants
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement
+from ipexperf.verdict import Verdict
 
 # Time spent waiting for a core explains a sample but is never judged, so it is a series but not a metric.
 _SAMPLED = {"step_time": "wall", "cpu_time": "cpu", "run_delay": "delay"}

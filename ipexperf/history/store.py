@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Accepted
     from ipexperf.judge.bisection import BisectionRecord
     from ipexperf.judge.policy import Constants
-    from ipexperf.result import Measurement, RoundRecord, Verdict
+    from ipexperf.result import Measurement, RoundRecord
+    from ipexperf.verdict import Verdict
 
 Status = Literal["running", "finished", "interrupted", "failed"]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ipexperf.case import AGAINST
 from ipexperf.errors import HistoryError
-from ipexperf.result import BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
+from ipexperf.verdict import BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
 
 END = datetime.max.replace(tzinfo=timezone.utc)
 """The last representable moment."""

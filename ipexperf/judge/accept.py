@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ipexperf.case import Case
-    from ipexperf.result import Verdict
+    from ipexperf.verdict import Verdict
 
 MOVED = ("regressed", "improved")
 """Outcomes of a metric that is at another level than before."""

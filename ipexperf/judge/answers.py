@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.outcomes import has_numbers, row
-from ipexperf.result import SpeedVerdict, Verdict
 from ipexperf.sentences import few
 from ipexperf.units import share
+from ipexperf.verdict import SpeedVerdict, Verdict
 
 Answers = Mapping[str, Any]
 """A sketch by `bench.evidence.answers`."""

@@ -17,7 +17,8 @@ from ipexperf.judge.policy import MetricPolicy
 from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, of_log, smallest_effect
 from ipexperf.judge.spread import centre
 from ipexperf.outcomes import has_numbers, place
-from ipexperf.result import MEAN, METRICS, PRIMARY, Level, SpeedVerdict, Verdict
+from ipexperf.result import MEAN, METRICS, PRIMARY
+from ipexperf.verdict import Level, SpeedVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

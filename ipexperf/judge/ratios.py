@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from ipexperf.outcomes import has_numbers
 from ipexperf.ratio import Ratio
-from ipexperf.result import PRIMARY, Measurement, Verdict
+from ipexperf.result import PRIMARY, Measurement
 from ipexperf.units import share
+from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

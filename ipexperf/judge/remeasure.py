@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from ipexperf.judge.metrics import combined
 from ipexperf.outcomes import has_numbers
-from ipexperf.result import PRIMARY, Measurement, Verdict
+from ipexperf.result import PRIMARY, Measurement
 from ipexperf.units import percent
+from ipexperf.verdict import Verdict
 
 
 def merged(first: Measurement, second: Measurement) -> Measurement:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ipexperf.judge.policy import Policy
-    from ipexperf.result import Verdict
+    from ipexperf.verdict import Verdict
 
 SPEED = ("ok", "improved", "regressed", "inconclusive")
 """Outcomes with a speed to compare."""

@@ -13,9 +13,10 @@ from ipexperf.judge.ratios import Levels, of_log, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.ratio import Ratio
-from ipexperf.result import MEAN, METRICS, PRIMARY, BaselineEvidence, Measurement, PairsEvidence, Verdict
+from ipexperf.result import MEAN, METRICS, PRIMARY, Measurement
 from ipexperf.sentences import few
 from ipexperf.units import plural, share, slower
+from ipexperf.verdict import BaselineEvidence, PairsEvidence, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from ipexperf.judge import ratios
 from ipexperf.judge.ratios import WIDEST, Estimate, Interval, Levels, Spread, of_log, smallest_effect
 from ipexperf.ratio import Ratio
-from ipexperf.result import Verdict
 from ipexperf.units import slower
+from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ipexperf.result import MEAN, Launch, Sample, Verdict
+from ipexperf.result import MEAN, Launch, Sample
 from ipexperf.units import seconds
+from ipexperf.verdict import Verdict
 
 SPREADS, SHARE = 7.0, 0.03
 """A sample stalled if it is longer than the typical one by so many robust standard deviations, and by this share."""

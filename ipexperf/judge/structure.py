@@ -13,7 +13,8 @@ from typing import Any
 from ipexperf.judge import sections
 from ipexperf.judge.sections import Section, StructureChange
 from ipexperf.outcomes import StructureGate
-from ipexperf.result import Structure, Verdict, parts_of_work
+from ipexperf.result import parts_of_work
+from ipexperf.verdict import Structure, Verdict
 
 Fingerprint = Mapping[str, Any]
 COMPARE = {

@@ -12,19 +12,9 @@ from ipexperf.redaction import without_numbers
 from ipexperf.report import faq
 from ipexperf.report.lines import Page
 from ipexperf.report.moved import changed
-from ipexperf.result import (
-    METRICS,
-    PRIMARY,
-    THROUGHPUT,
-    BaselineEvidence,
-    Evidence,
-    Launch,
-    Measurement,
-    PairsEvidence,
-    Structure,
-    Verdict,
-)
+from ipexperf.result import METRICS, PRIMARY, THROUGHPUT, Launch, Measurement
 from ipexperf.units import digits, percent, plural, seconds
+from ipexperf.verdict import BaselineEvidence, Evidence, PairsEvidence, Structure, Verdict
 
 LABEL = 12
 LOG_LINES = 12

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from ipexperf.result import Measurement, Verdict
+from ipexperf.result import Measurement
+from ipexperf.verdict import Verdict
 
 NAMES = "columns compare compare-fail cprofile group-by histogram name sort time-unit verbose"
 DISPLAY = frozenset(f"--benchmark-{name}" for name in NAMES.split())

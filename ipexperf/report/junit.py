@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ipexperf.ratio import numbers
-from ipexperf.result import METRICS, Measurement, Verdict
+from ipexperf.result import METRICS, Measurement
+from ipexperf.verdict import Verdict
 
 
 def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, str]]:

@@ -13,8 +13,9 @@ from ipexperf.case import Case
 from ipexperf.report.moved import changed, of_time
 from ipexperf.report.speeds import FACTOR, Speeds
 from ipexperf.report.summary import Judged
-from ipexperf.result import PRIMARY, THROUGHPUT, Verdict
+from ipexperf.result import PRIMARY, THROUGHPUT
 from ipexperf.units import digits, plural, seconds
+from ipexperf.verdict import Verdict
 
 OF_NETWORKS = ("batch", "step", "items/s", FACTOR)
 OF_FUNCTIONS = ("call",)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from ipexperf.judge.screen import SAME_ARMS
 from ipexperf.outcomes import title
 from ipexperf.ratio import Ratio
-from ipexperf.result import MEAN, METRICS, Verdict
+from ipexperf.result import MEAN, METRICS
 from ipexperf.units import amount, percent
+from ipexperf.verdict import Verdict
 
 
 def changed(verdict: Verdict) -> str:

@@ -14,7 +14,8 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.rounds import Pools, RoundsEstimate
 from ipexperf.plan.groups import STOCK, groups, plain_mode
 from ipexperf.ratio import Ratio
-from ipexperf.result import PRIMARY, THROUGHPUT, Measurement, RoundRecord, Verdict
+from ipexperf.result import PRIMARY, THROUGHPUT, Measurement, RoundRecord
+from ipexperf.verdict import Verdict
 
 FACTOR, OVER_FIRST = "x fp32", "x first"
 FACTORS = {

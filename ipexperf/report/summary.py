@@ -9,7 +9,8 @@ from typing import NamedTuple
 from ipexperf.case import Case
 from ipexperf.judge.rounds import PRIORS, Pools
 from ipexperf.report.speeds import Speeds
-from ipexperf.result import Measurement, RoundRecord, Verdict
+from ipexperf.result import Measurement, RoundRecord
+from ipexperf.verdict import Verdict
 
 
 class Judged(NamedTuple):

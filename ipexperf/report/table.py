@@ -19,8 +19,9 @@ from ipexperf.report.moved import changed, of_time
 from ipexperf.report.speeds import FACTORS
 from ipexperf.report.summary import Judged, Summary
 from ipexperf.report.words import labels
-from ipexperf.result import METRICS, PRIMARY, Column, Measurement, Metric, RoundRecord, Structure
+from ipexperf.result import METRICS, PRIMARY, Column, Measurement, Metric, RoundRecord
 from ipexperf.units import amount, digits, plural
+from ipexperf.verdict import Structure
 
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ipexperf.judge.baseline import Baselines, CaseBaseline
     from ipexperf.judge.policy import Policy
     from ipexperf.plan.options import Options
-    from ipexperf.result import Measurement, Verdict
+    from ipexperf.result import Measurement
+    from ipexperf.verdict import Verdict
 
 
 class RunBaselines:

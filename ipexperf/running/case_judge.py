@@ -12,8 +12,9 @@ from ipexperf.judge import remeasure
 from ipexperf.plan import gates
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.report.summary import Judged
-from ipexperf.result import PRIMARY, Measurement, Verdict
+from ipexperf.result import PRIMARY, Measurement
 from ipexperf.running.baselines import RunBaselines
+from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from ipexperf.case import Case

@@ -20,8 +20,9 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.presets import PRESETS
 from ipexperf.report.lines import named
 from ipexperf.report.pace import Pace
-from ipexperf.result import METRICS, Measurement, Verdict
+from ipexperf.result import METRICS, Measurement
 from ipexperf.running.case_judge import Postponed
+from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts

@@ -25,7 +25,7 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmSpec, parse
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.options import Options
-from ipexperf.result import PairsEvidence
+from ipexperf.verdict import PairsEvidence
 
 pytestmark = pytest.mark.process
 

@@ -16,7 +16,8 @@ from ipexperf.conduct import launch
 from ipexperf.judge import metrics, screen, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import gates
-from ipexperf.result import MEAN, Launch, Measurement, PairsEvidence, Sample, Verdict
+from ipexperf.result import MEAN, Launch, Measurement, Sample
+from ipexperf.verdict import PairsEvidence, Verdict
 
 STEP, STALL = 0.026, 0.030
 TURNS, TURN = 10, 2

@@ -12,18 +12,8 @@ from typing import Any
 from ipexperf.case import Case
 from ipexperf.history import History
 from ipexperf.ratio import Ratio
-from ipexperf.result import (
-    BaselineEvidence,
-    Check,
-    Launch,
-    Measurement,
-    PairsEvidence,
-    RoundRecord,
-    Sample,
-    SeatRecord,
-    Structure,
-    Verdict,
-)
+from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
+from ipexperf.verdict import BaselineEvidence, PairsEvidence, Structure, Verdict
 
 RUNS = 14
 MOVED = 9

@@ -16,7 +16,7 @@ from ipexperf.dashboard.story import slug
 from ipexperf.history import History
 from ipexperf.history.experiments import SUBCOMMAND
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 NIGHTS = 5
 SSE41 = {"ONEDNN_MAX_CPU_ISA": "SSE41"}

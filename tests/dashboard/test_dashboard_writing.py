@@ -40,7 +40,7 @@ from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.ratio import Ratio
-from ipexperf.result import PairsEvidence, Verdict
+from ipexperf.verdict import PairsEvidence, Verdict
 
 VENDOR = Path(writing.HERE) / "vendor" / "uplot"
 

@@ -13,7 +13,8 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.dossier import making
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmSpec
-from ipexperf.result import Launch, Verdict
+from ipexperf.result import Launch
+from ipexperf.verdict import Verdict
 
 CASE = Case("resnet18", "cpu", "bf16", "infer", "stock", 32, 32)
 NIGHT = "2.10.0.dev202611"

@@ -12,7 +12,8 @@ from ipexperf.history.points import rows
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 from ipexperf.ratio import Ratio
-from ipexperf.result import PRIMARY, BaselineEvidence, Verdict
+from ipexperf.result import PRIMARY
+from ipexperf.verdict import BaselineEvidence, Verdict
 
 CASES = (make_case(), make_case("vgg16"))
 

@@ -11,7 +11,7 @@ from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, ma
 from ipexperf.history import History, changed
 from ipexperf.history.changed import changes
 from ipexperf.history.experiments import SUBCOMMAND
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 RUNS = 24
 MOVED = 14

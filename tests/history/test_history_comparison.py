@@ -8,7 +8,7 @@ import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, captured, make_case, make_launch, make_measurement
 
 from ipexperf.history.comparison import compare
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 FASTER = (0.0080, 0.0081, 0.0079)
 SLOWER = (0.0100, 0.0101, 0.0099)

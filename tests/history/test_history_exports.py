@@ -15,7 +15,7 @@ from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, ma
 import ipexperf
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, exports
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 NAME = "resnet50-cpu-bf16-infer-ipex[16]"
 STEPS = (0.010, 0.011, 0.013)

@@ -9,7 +9,8 @@ from history_records import ENVIRONMENT, OK, captured, make_case, make_measureme
 
 from ipexperf.history import History
 from ipexperf.judge.baseline import CaseBaseline, Session
-from ipexperf.result import Measurement, Verdict
+from ipexperf.result import Measurement
+from ipexperf.verdict import Verdict
 
 
 def ran_so(*digests: str | None, **changes: Any) -> Measurement:

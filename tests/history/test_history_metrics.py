@@ -11,7 +11,8 @@ from ipexperf.history import schema
 from ipexperf.judge import metrics
 from ipexperf.judge.policy import MetricPolicy, Policy
 from ipexperf.ratio import Ratio
-from ipexperf.result import METRICS, Level, Verdict
+from ipexperf.result import METRICS
+from ipexperf.verdict import Level, Verdict
 
 
 def with_memory(outcome="regressed", speed="ok"):

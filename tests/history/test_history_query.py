@@ -8,7 +8,7 @@ from history_records import ENVIRONMENT, OK, make_case, make_measurement
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
 from ipexperf.ratio import Ratio
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 # Begun out of order, as a merge leaves them: the order of ids is not the order of time.
 DAYS = ("2026-05-03T08:00:00Z", "2026-05-01T08:00:00Z", "2026-05-02T08:00:00Z", "2026-05-02T20:00:00Z")

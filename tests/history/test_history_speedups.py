@@ -20,7 +20,7 @@ from ipexperf.history.speedups import APART, speedups
 from ipexperf.history.tables import OTHERS, OVER_LAUNCHES, explanation
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 XPU = {**ENVIRONMENT, "machine_key": "max-1550"}
 

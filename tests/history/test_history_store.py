@@ -26,7 +26,8 @@ from ipexperf.history import History
 from ipexperf.history.points import rows as rows_of
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Check, Verdict
+from ipexperf.result import Check
+from ipexperf.verdict import Verdict
 
 
 def recorded(history, measurement, verdict=OK, environment=ENVIRONMENT, meta=None):

@@ -6,7 +6,7 @@ import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
 from ipexperf.history import History
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 STEPS = (0.01, 0.03, 0.02, None, 0.05, 0.04)
 

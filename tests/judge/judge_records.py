@@ -8,7 +8,8 @@ from ipexperf.bench.evidence import fingerprint
 from ipexperf.case import Case
 from ipexperf.judge.accept import ProposedCase
 from ipexperf.judge.baseline import CaseBaseline, Session
-from ipexperf.result import Check, Launch, Measurement, Verdict
+from ipexperf.result import Check, Launch, Measurement
+from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from ipexperf.judge.accept import Acceptance, accept
 from ipexperf.judge.answers import Difference, common, difference, named, uncompared
 from ipexperf.judge.baseline import Baselines, dumps, read, write
 from ipexperf.ratio import Ratio
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 
 def sketch(*values: float, weights: str = "", **changes: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from judge_records import QUIET, baseline, measurement
 from ipexperf.judge import screen
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.ratio import numbers
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 POLICY, PAIRS = Policy(), PairPolicy()
 UNITS = st.sampled_from([2.0**-20, 0.25, 1024.0])

@@ -17,7 +17,8 @@ from ipexperf.judge.baseline import CaseBaseline
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.run import settle
 from ipexperf.ratio import Ratio
-from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Gate, Level, Metric, Verdict
+from ipexperf.result import METRICS, PRIMARY, Gate, Metric
+from ipexperf.verdict import BaselineEvidence, Level, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,8 @@ from judge_records import measurement
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import compare, sound
 from ipexperf.ratio import Ratio
-from ipexperf.result import Check, Launch, Verdict
+from ipexperf.result import Check, Launch
+from ipexperf.verdict import Verdict
 
 TIMES = st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=6)
 

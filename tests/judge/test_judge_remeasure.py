@@ -16,9 +16,10 @@ from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.run import settle
 from ipexperf.judge.spread import usual_noise
+from ipexperf.outcomes import Outcome
 from ipexperf.ratio import Ratio
-from ipexperf.result import BaselineEvidence, Outcome, Verdict
 from ipexperf.units import percent
+from ipexperf.verdict import BaselineEvidence, Verdict
 
 POLICY = Policy()
 SLOW = Verdict("regressed", "20 % slower", ratio=Ratio(1.2, 1.15, 1.25), policy="p", evidence=BaselineEvidence(run="a"))

@@ -15,7 +15,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import combine
 from ipexperf.judge.run import benjamini_hochberg, settle
 from ipexperf.ratio import Ratio
-from ipexperf.result import BaselineEvidence, PairsEvidence, Verdict
+from ipexperf.verdict import BaselineEvidence, PairsEvidence, Verdict
 
 POLICY = Policy()
 KNOWN = BaselineEvidence(between_sessions_known=True)

@@ -12,7 +12,8 @@ from judge_records import CASE, baseline, measurement
 from ipexperf.judge import metrics, stalls
 from ipexperf.judge.baseline import CaseBaseline
 from ipexperf.ratio import Ratio
-from ipexperf.result import MEAN, PRIMARY, Launch, Sample, Verdict
+from ipexperf.result import MEAN, PRIMARY, Launch, Sample
+from ipexperf.verdict import Verdict
 
 STEP, STALL = 0.026, 0.030
 GATE = (PRIMARY, MEAN, "held_memory", "step_memory")

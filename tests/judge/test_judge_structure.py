@@ -11,7 +11,7 @@ from judge_records import CONVOLUTION, captured, nodes, operator, processor
 
 from ipexperf.judge import structure
 from ipexperf.outcomes import StructureGate
-from ipexperf.result import Structure, Verdict
+from ipexperf.verdict import Structure, Verdict
 
 
 def lines(old: Any, new: Any, section: str = "primitives") -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 JUDGED = """
 from ipexperf.judge import screen
 from ipexperf.ratio import Ratio
-from ipexperf.result import BaselineEvidence, Verdict
+from ipexperf.verdict import BaselineEvidence, Verdict
 
 LOOKS = []
 EVIDENCE = BaselineEvidence(

@@ -15,7 +15,8 @@ from ipexperf.plan import groups
 from ipexperf.ratio import Ratio
 from ipexperf.report.summary import Summary
 from ipexperf.report.table import summary_lines
-from ipexperf.result import BaselineEvidence, Check, Launch, Measurement, RoundRecord, SeatRecord, Verdict
+from ipexperf.result import Check, Launch, Measurement, RoundRecord, SeatRecord
+from ipexperf.verdict import BaselineEvidence, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = "2026-03-04T05:06:07+00:00"

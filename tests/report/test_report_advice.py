@@ -16,7 +16,8 @@ from ipexperf.judge.screen import SAME_ARMS
 from ipexperf.ratio import Ratio
 from ipexperf.report.advice import NO_TURNS, advice
 from ipexperf.report.moved import findings
-from ipexperf.result import MEAN, Launch, Measurement, PairsEvidence, RoundRecord, SpeedVerdict, Verdict
+from ipexperf.result import MEAN, Launch, Measurement, RoundRecord
+from ipexperf.verdict import PairsEvidence, SpeedVerdict, Verdict
 
 PLAIN = Case("resnet18", "cpu", "fp32", "infer", "stock", 32, 32, data="digits")
 TRACED = replace(PLAIN, mode="infer_jit")

@@ -14,7 +14,7 @@ from ipexperf.ratio import Ratio
 from ipexperf.report import github, markdown
 from ipexperf.report.markdown import CaseRow
 from ipexperf.report.rerun import command, named
-from ipexperf.result import Verdict
+from ipexperf.verdict import Verdict
 
 OK = Verdict("ok", "within the tolerance", ratio=Ratio(1.01, 0.99, 1.03))
 BUSY = Verdict("invalid", "machine contended: steal 12 %", contended=True)

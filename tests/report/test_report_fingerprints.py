@@ -8,7 +8,7 @@ from typing import Any
 from report_records import PLAIN, measurement, told
 
 from ipexperf.report import fingerprints
-from ipexperf.result import Structure, Verdict
+from ipexperf.verdict import Structure, Verdict
 
 CHANGED = Verdict("ok", "within the noise", structure=Structure("changed", "this history does not have the run"))
 FINGERPRINT: dict[str, Any] = {

@@ -33,7 +33,8 @@ from ipexperf.report.block import failure_block
 from ipexperf.report.lines import Page
 from ipexperf.report.summary import Summary
 from ipexperf.report.table import summary_lines
-from ipexperf.result import Launch, Level, Measurement, PairsEvidence, Sample, Structure, Verdict
+from ipexperf.result import Launch, Measurement, Sample
+from ipexperf.verdict import Level, PairsEvidence, Structure, Verdict
 
 MIB = 2.0**20
 OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=Ratio(1.01, 0.99, 1.03))

@@ -10,7 +10,8 @@ from report_records import FAST, crashed, measurement, together, told
 
 from ipexperf.case import Case
 from ipexperf.report.table import SHARES
-from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
+from ipexperf.result import Launch, Measurement, RoundRecord
+from ipexperf.verdict import Verdict
 
 PREPACK = replace(FAST, knobs=(("weights_prepack", "off"),))
 LAYOUT = replace(FAST, knobs=(("channels_last", "off"),))

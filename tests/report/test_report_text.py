@@ -20,7 +20,8 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
-from ipexperf.result import Launch, Verdict
+from ipexperf.result import Launch
+from ipexperf.verdict import Verdict
 
 
 def test_a_run_without_cases_says_so() -> None:

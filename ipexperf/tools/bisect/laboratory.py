@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.policy import PairPolicy
-    from ipexperf.result import Verdict
     from ipexperf.tools.bisect.software import Installed, Software
+    from ipexperf.verdict import Verdict
 
 SHARE = 0.85
 """The tolerance of a candidate, as a share of the slowdown of the bad end that is certain."""

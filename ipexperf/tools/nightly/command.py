@@ -24,12 +24,12 @@ from ipexperf.judge.baseline import write_text
 from ipexperf.plan.options import SCOPES
 from ipexperf.report import rerun
 from ipexperf.report.rerun import Search
-from ipexperf.result import BaselineEvidence, PairsEvidence
 from ipexperf.tools import codec
 from ipexperf.tools.nightly import ledger as ledgers
 from ipexperf.tools.nightly import night as nights
 from ipexperf.tools.nightly import text
 from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
+from ipexperf.verdict import BaselineEvidence, PairsEvidence
 
 MINUTES = 60
 PROGRAM = (sys.executable, "-m", "ipexperf.cli")

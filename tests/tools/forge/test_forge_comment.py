@@ -23,8 +23,8 @@ from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.ratio import Ratio
-from ipexperf.result import PairsEvidence, Structure, Verdict
 from ipexperf.tools.forge import comment, forges
+from ipexperf.verdict import PairsEvidence, Structure, Verdict
 
 PAIRS = PairsEvidence("git:main", "4 pairs", ("mypkg/nets.py, line 15: 'x' -> 'y'",), (0.6,) * 4)
 SLOWER = Verdict("regressed", "82 % slower", ratio=Ratio(1.82, 1.74, 1.91), evidence=PAIRS)

@@ -16,10 +16,10 @@ from ipexperf.case import Case, of_test
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.report.rerun import Search
-from ipexperf.result import Verdict
 from ipexperf.tools.nightly import command
 from ipexperf.tools.nightly import ledger as ledgers
 from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
+from ipexperf.verdict import Verdict
 
 pytestmark = pytest.mark.process
 SEARCH = """
