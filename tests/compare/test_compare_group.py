@@ -71,26 +71,35 @@ def measured(conductor: Conductor, launches: int = 1, **more: Any) -> Measuremen
     return run.measurements()[CASE]
 
 
-def launched(*told: str) -> ScriptedRounds:
-    """Have launches be contended or crash, each with its number as step time.
+def beside(
+    ends: Callable[[Arm, int], str] = lambda *_: "",
+    environment: Callable[[Arm], Mapping[str, Any]] = lambda _: {"machine_key": "m"},
+    time: Callable[[Arm], float] = lambda _: 1.0,
+    **metrics: float,
+) -> ScriptedRounds:
+    """Have each arm of a round end as given, or well: in this environment, with this step time and these metrics.
 
-    Contended ones fail their proof too, which must not matter.
+    A contended one fails its proof too, which must not matter. Those that are looked at have their number as accuracy.
     """
 
-    def launch(arm: Arm) -> Launch:
-        index, busy = arm.index, told[arm.index]
-        looked = arm.accuracy and (arm.final or not busy)
-        metrics = {"step_time": float(index), **({"accuracy": float(index)} if looked else {})}
-        proof = (Check("dtype", not busy, "anything", "fp32"),)
-        right = (Check("accuracy", True, "right", "right"),) if looked else ()
-        return Launch(index, "ok", metrics=metrics, accuracy=right, proof=proof, contended=busy)
+    def side(arm: Arm, arms: int) -> ArmResult:
+        ended = ends(arm, arms)
+        if ended and ended != BUSY:
+            error = WorkerError(ended, f"{arm.case.dtype} ended")
+            return ArmResult(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
+        looked = {"accuracy": float(arm.index)} if arm.accuracy and (arm.final or not ended) else {}
+        done = Launch(
+            arm.index,
+            "ok",
+            metrics={"step_time": time(arm), **metrics, **looked},
+            accuracy=tuple(Check(name, True, "right", "right") for name in looked),
+            proof=(Check("dtype", False, "anything", "fp32"),) * bool(ended),
+            contended=ended,
+        )
+        return ArmResult(arm, done, environment(arm), ((time(arm),) * 2,))
 
     def script(arms: Sequence[Arm]) -> Round:
-        [arm] = arms
-        if told[arm.index] == "crashed":
-            error = WorkerError("crashed", "it fell over")
-            return Round((ArmResult(arm, Launch(arm.index, "crashed", error.reason), {}, (), error),), "together", NOW)
-        return Round((ArmResult(arm, launch(arm), {"machine_key": "m"}, ((1.0,),)),), "together", NOW)
+        return Round(tuple(side(arm, len(arms)) for arm in arms), "together", NOW, 2)
 
     return ScriptedRounds(script)
 
@@ -130,7 +139,7 @@ def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[...
 
 def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Callable[..., Conductor]) -> None:
     """Whichever they were, and the notes are not doubled."""
-    rounds = launched(BUSY, BUSY, "", "", "")
+    rounds = beside(lambda arm, _: BUSY if arm.index < 2 else "", time=lambda arm: float(arm.index))
     conductor = make()
     before = measured(conductor, launches=3, together=rounds)
     assert (before.contended, before.values("accuracy")) == (f"machine contended: {BUSY}", (2.0,))
@@ -151,7 +160,7 @@ def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Call
 
 def test_on_a_machine_that_stays_busy_the_last_try_has_the_accuracy(make: Callable[..., Conductor]) -> None:
     """Other programs do not change accuracy."""
-    rounds = launched(*[BUSY] * 6)
+    rounds = beside(lambda *_: BUSY)
     conductor = make()
     before = measured(conductor, together=rounds)
     found = measured(conductor, before={CASE: before}, together=rounds)
@@ -171,28 +180,6 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     found = measured(planned)
     assert (found.launches, found.failure, found.metrics) == ((), "", ())
     assert found.never_began == "the budget (--perf-budget) was spent already"
-
-
-def beside(
-    ends: Callable[[Arm, int], str] = lambda *_: "",
-    environment: Callable[[Arm], Mapping[str, Any]] = lambda _: {"machine_key": "m"},
-    time: Callable[[Arm], float] = lambda _: 1.0,
-    **metrics: float,
-) -> ScriptedRounds:
-    """Have each arm of a round end as given, or well: in this environment, with this step time and these metrics."""
-
-    def side(arm: Arm, arms: int) -> ArmResult:
-        ended = ends(arm, arms)
-        if ended and ended != BUSY:
-            error = WorkerError(ended, f"{arm.case.dtype} ended")
-            return ArmResult(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
-        done = Launch(arm.index, "ok", metrics={"step_time": time(arm), **metrics}, contended=ended)
-        return ArmResult(arm, done, environment(arm), ((time(arm),) * 2,))
-
-    def script(arms: Sequence[Arm]) -> Round:
-        return Round(tuple(side(arm, len(arms)) for arm in arms), "together", NOW, 2)
-
-    return ScriptedRounds(script)
 
 
 def company(rounds: ScriptedRounds) -> list[list[tuple[str, str]]]:
