@@ -235,10 +235,10 @@ def _lines(against: PairPlan, comparison: Comparison, verdict: Verdict) -> list[
     arms = (("a", comparison.a, against.words), ("b", comparison.b, against.own))
     ratio = f"time of b against a: {units.percent(speed.ratio.value)}: " if speed.ratio is not None else ""
     lines = [f"{ratio}{speed.outcome}: {TITLES[PRIMARY]}: {speed.reason}"]
-    slower = (one for one in verdict.others if one.metric == MEAN and one.outcome == "regressed")
-    lines += [f"{one.outcome}: {TITLES[MEAN]}: {one.reason}" for one in slower]
-    lines += [f"{one.metric} of b against a: {moved.changed(one)}: {one.outcome}" for one in verdict.others]
-    lines += [f"{name}  {one.case.id} [{words.text or 'as it is'}]" for name, one, words in arms]
+    slower = (other for other in verdict.others if other.metric == MEAN and other.outcome == "regressed")
+    lines += [f"{other.outcome}: {TITLES[MEAN]}: {other.reason}" for other in slower]
+    lines += [f"{other.metric} of b against a: {moved.changed(other)}: {other.outcome}" for other in verdict.others]
+    lines += [f"{name}  {arm.case.id} [{words.text or 'as it is'}]" for name, arm, words in arms]
     if comparison.differences:
         lines += [f"differs  {line}" for line in comparison.differences]
     else:

@@ -323,8 +323,8 @@ def of(words: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> Pai
 
 def changed(words: Iterable[arms.ArmSpec], options: Options) -> tuple[str, ...]:
     """The files that are other ones in the commits of these arms than now."""
-    commits = [one.source.removeprefix(arms.GIT) for one in words if one.source.startswith(arms.GIT)]
-    return tuple(x for sha in commits for x in sources.others_changed({"commit": sha}, options.baselines) or ())
+    commits = [spec.source.removeprefix(arms.GIT) for spec in words if spec.source.startswith(arms.GIT)]
+    return tuple(file for sha in commits for file in sources.others_changed({"commit": sha}, options.baselines) or ())
 
 
 def between(a: arms.ArmSpec, b: arms.ArmSpec, cases: Mapping[Case, Case], options: Options) -> PairPlan:

@@ -18,20 +18,20 @@ def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], 
     trees = [Replaced.of(arm.conditions.variables) for arm in arms]
     differ = len(set(trees)) > 1
     first = (differ or any(arm.changed for arm in arms)) and arms[0].prove and not arms[0].index
-    if not first or len(workers) < len(arms) or any(one.killed for one in workers):
+    if not first or len(workers) < len(arms) or any(worker.killed for worker in workers):
         return []
     try:
-        own = [one.ask("modules", names=[], changed=arm.changed) for arm, one in zip(arms, workers, strict=True)]
+        own = [worker.ask("modules", names=[], changed=arm.changed) for arm, worker in zip(arms, workers, strict=True)]
         names = sorted({name for reply in own for name in reply["modules"]})
-        found = [worker.ask("modules", names=names, changed=[])["modules"] for worker in workers]
+        imported = [worker.ask("modules", names=names, changed=[])["modules"] for worker in workers]
     except WorkerError:  # it ended, which its next request tells
         return []
     for arm, reply in zip(arms, own, strict=True):
         if lent := ", ".join(reply["lent"]):
             say(Notice(f"{arm.name} has your {lent}, which git ignores: --perf-build COMMAND makes its own"))
     places = [tree.by if tree else str(source.tree()) for tree in trees]
-    sides = zip(places, found, (reply["copied"] for reply in own), strict=True)
-    return [_error(*side, found if differ else ()) for side in sides]
+    seen = zip(places, imported, (reply["copied"] for reply in own), strict=True)
+    return [_error(*of_arm, imported if differ else ()) for of_arm in seen]
 
 
 def _error(
@@ -43,7 +43,9 @@ def _error(
     for name, file, own in (*copied, *theirs):
         if not own.startswith("/") and Path(tree, own).is_file():
             built = Path(file).parent == Path(tree, own).parent
-            project = next((x for x in Path(own).parents if Path(tree, x, "pyproject.toml").exists()), ".")
+            project = next(
+                (folder for folder in Path(own).parents if Path(tree, folder, "pyproject.toml").exists()), "."
+            )
             way = "--perf-build COMMAND builds the other's too" if built else f"say `pip install -e {project}`"
             return WorkerError("import_error", f"it imports {name} from {file} and not {own} of its tree: {way}")
     return None

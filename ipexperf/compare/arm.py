@@ -151,14 +151,14 @@ def differ(
         *_changed_files(a, b, environments, ran),
         *changed_case(replace(a.case, knobs=()), replace(b.case, knobs=())),
     ]
-    sides: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+    settings: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (dict(a.case.knobs), dict(b.case.knobs)),
         (_variables(a, b), _variables(b, a)),
     ]
-    pythons = [side.conditions.python or sys.executable for side in (a, b)]
+    pythons = [compared.conditions.python or sys.executable for compared in (a, b)]
     if len({_interpreter(python) for python in pythons}) > 1:
-        sides.append(({"interpreter": pythons[0]}, {"interpreter": pythons[1]}))
-    lines += [line for old, new in sides for line in _changed(old, new)]
+        settings.append(({"interpreter": pythons[0]}, {"interpreter": pythons[1]}))
+    lines += [line for old, new in settings for line in _changed(old, new)]
     if lines and environments:
         # Arms that were asked for the same differ in their environment by chance, if at all.
         named = {_name(line) for line in lines}
@@ -168,7 +168,7 @@ def differ(
 
 def other_software(a: Arm, b: Arm) -> bool:
     """Whether the arms differ in their interpreter or in a variable."""
-    pythons = {_interpreter(side.conditions.python or sys.executable) for side in (a, b)}
+    pythons = {_interpreter(compared.conditions.python or sys.executable) for compared in (a, b)}
     return len(pythons) > 1 or _variables(a, b) != _variables(b, a)
 
 
@@ -176,7 +176,7 @@ def _changed_files(
     a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None, ran: Sequence[str]
 ) -> list[str]:
     """What differs in the user's files that the arms ran, with a line that changed in each."""
-    trees = [Replaced.of(side.conditions.variables) for side in (a, b)]
+    trees = [Replaced.of(compared.conditions.variables) for compared in (a, b)]
     if environments is None or trees[0] == trees[1]:
         return []
     names = (_name(line) for line in differences(*environments, (SOURCE,)))
@@ -192,10 +192,10 @@ def _name(line: str) -> str:
     return re.split(r": |, line ", line, maxsplit=1)[0]
 
 
-def _variables(side: Arm, other: Arm) -> dict[str, str]:
+def _variables(own: Arm, other: Arm) -> dict[str, str]:
     """The variables of either arm that this arm's processes see, also from the shell, with secrets masked."""
-    environment = process.environment_of(side.conditions.python, side.conditions.variables)
-    names = {*side.conditions.variables, *other.conditions.variables} - {ours.SOURCE}
+    environment = process.environment_of(own.conditions.python, own.conditions.variables)
+    names = {*own.conditions.variables, *other.conditions.variables} - {ours.SOURCE}
     return {name: recorded(name, value) for name, value in environment.items() if name in names}
 
 

@@ -64,7 +64,7 @@ class Turn:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], block: int) -> Turn:
-        step, wall = statistics.fmean(x.wall for x in samples), block * sum(x.wall for x in samples)
+        step, wall = statistics.fmean(sample.wall for sample in samples), block * sum(sample.wall for sample in samples)
         return cls(tuple(samples), step, wall)
 
 
@@ -219,7 +219,7 @@ class WorkerPlayer(Player):
         if self.cold or self.step >= LONG:
             return
         count = min(PROBE_STEPS, max(4, math.ceil(PROBE_SECONDS / max(self.step, 1e-6))))
-        self._probes.append([x.wall for x in to_samples(self._sample(count, 1)["samples"])])
+        self._probes.append([sample.wall for sample in to_samples(self._sample(count, 1)["samples"])])
 
     def warm_steps(self) -> int:
         if not self._probes:
@@ -241,8 +241,8 @@ class WorkerPlayer(Player):
     def enough(self, turns: Sequence[Turn]) -> bool:
         # Both a minimum count and a minimum time: neither a few long steps nor many short ones at once are enough.
         conditions = self.arm.conditions
-        seconds = sum(turn.wall for turn in turns)
-        return self.cold or (sum(len(x.samples) for x in turns) >= conditions.samples and seconds >= conditions.seconds)
+        samples, seconds = sum(len(turn.samples) for turn in turns), sum(turn.wall for turn in turns)
+        return self.cold or (samples >= conditions.samples and seconds >= conditions.seconds)
 
     def launch(self, counted: CountedTurns) -> Launch:
         samples = [sample for turn in counted.turns for sample in turn.samples]

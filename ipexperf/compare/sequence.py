@@ -157,8 +157,8 @@ class Comparison:
     @property
     def warm(self) -> int | None:
         """Untimed steps before a turn: as many as either arm needed in the first round, the same for both."""
-        needed = [x.gate["turn_warm"] for pair in self._launches[:1] for x in pair if "turn_warm" in x.gate]
-        return int(max(needed)) if needed else None
+        needed = [launch.gate.get("turn_warm") for pair in self._launches[:1] for launch in pair]
+        return max((int(steps) for steps in needed if steps is not None), default=None)
 
     @property
     def _alone(self) -> bool:
@@ -192,7 +192,7 @@ class Comparison:
         samples = [launch.samples for pair in self._launches for launch in pair if launch.samples]
         if of_mean is None or not samples:
             return of_mean
-        added = math.sqrt(2 * statistics.fmean(stalls.of_longest(one) ** 2 for one in samples))
+        added = math.sqrt(2 * statistics.fmean(stalls.of_longest(part) ** 2 for part in samples))
         return replace(of_mean, floor=max(of_mean.floor, OF_LONGEST * added))
 
     def arms(self) -> list[Arm]:
@@ -333,7 +333,8 @@ class PairedRounds(Rounds[Comparison, Comparison]):
         first = waiting[0]
         if first.apart:
             return Apart(self._effort, mirrored=True), [self._lineup([first])], waiting[1:]
-        sharing = [one for one in waiting if not one.apart and len(one.pairs) == len(first.pairs)]
+        pairs = len(first.pairs)
+        sharing = [comparison for comparison in waiting if not comparison.apart and len(comparison.pairs) == pairs]
         sharing = sharing[: rounds.MOST_ARMS // 2]
         rest = [comparison for comparison in waiting if comparison not in sharing]
         return Together(replace(self._effort, keep=True)), [self._lineup(sharing)], rest
@@ -390,7 +391,7 @@ class PairedRounds(Rounds[Comparison, Comparison]):
             return
         if self._walk and comparison.pairs:
             # Later captures tell how much their counts vary: one fingerprint is enough.
-            a, b = (replace(one, launch=replace(one.launch, fingerprint=None)) for one in (a, b))
+            a, b = (replace(result, launch=replace(result.launch, fingerprint=None)) for result in (a, b))
         comparison.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
         if any(comparison.flaws):
             comparison.ended = Ending(Why.WRONG, "an arm failed its proof or accuracy")

@@ -47,7 +47,7 @@ class Rotations:
 
     def judge(self, watch: Watch) -> None:
         """Keep all rotations since the last call, or drop them all if the machine was busy: never a single turn."""
-        samples = [x for rotation in self.pending for turn in rotation.values() for x in turn.samples]
+        samples = [sample for rotation in self.pending for turn in rotation.values() for sample in turn.samples]
         stretch = watch.stretch(samples)
         (self.busy if stretch.busy else self.calm).append(stretch)
         (self.dropped if stretch.busy and not self.keep else self.counted).extend(self.pending)

@@ -50,7 +50,7 @@ class Suite:
     args: tuple[str, ...]
     options: Mapping[str, Any]
     """The values of all options, as the user's session has them."""
-    told: Mapping[str, Any]
+    workerinput: Mapping[str, Any]
     """What plugins of the user's session tell the workers of pytest-xdist, for which they take the arms."""
     benchmark: bool = False
     """Whether `benchmark` is ours."""
@@ -99,7 +99,7 @@ class ArmSession:
 
     def __init__(self, suite: Suite, arms: Mapping[str, Arm], name: str, stack: contextlib.ExitStack) -> None:
         self.arms = arms
-        self.gone: dict[str, Absence] = {}
+        self.absences: dict[str, Absence] = {}
         self.at: str | None = None
         """The test that it stands in."""
         self.once = False
@@ -112,7 +112,7 @@ class ArmSession:
         """Start a session with this test and those behind it, without waiting for it."""
         conditions = self.arms[test].conditions
         self.at, self.worker = None, None
-        left = {name for name, place in self._order.items() if place >= self._order[test]} - self.gone.keys()
+        left = {name for name, place in self._order.items() if place >= self._order[test]} - self.absences.keys()
         try:
             self.worker = self._stack.enter_context(conditions.worker())
             self.worker.send(
@@ -120,7 +120,7 @@ class ArmSession:
                 folder=str(self._suite.folder),
                 args=self._suite.args,
                 options=self._suite.options,
-                told=self._suite.told,
+                workerinput=self._suite.workerinput,
                 benchmark=self._suite.benchmark,
                 tests=sorted(left, key=self._order.__getitem__),
                 device=self.arms[test].case.device,
@@ -149,22 +149,22 @@ class ArmSession:
                     self._lost(name, error)
             return
         for name, how, why in reply["gone"]:
-            self.gone.setdefault(name, Absence(how, redacted(why)))
+            self.absences.setdefault(name, Absence(how, redacted(why)))
         self.at, self.once = reply["test"], reply.get("once", False)
         if self.at is None:
-            self.gone = {name: Absence("missing", "") for name in self._order} | self.gone
+            self.absences = {name: Absence("missing", "") for name in self._order} | self.absences
 
     def reach(self, test: str) -> None:
         """Go on until it stands in this test or behind it."""
         while self._alive and self.at is not None and self._order[self.at] < self._order[test]:
             self._go_on(test)
-        while not self._alive and test not in self.gone:
+        while not self._alive and test not in self.absences:
             self.begin(test)
             self.arrive(test)
 
     def absence(self, test: str) -> Absence | None:
         """Why it does not stand in this test, if it does not."""
-        return None if self.at == test else self.gone.get(test, Absence("missing", ""))
+        return None if self.at == test else self.absences.get(test, Absence("missing", ""))
 
     def finish(self) -> None:
         """Go through the tests that are left, so that fixtures are torn down."""
@@ -190,7 +190,7 @@ class ArmSession:
         stood, self.at = self.at, None
         # The test that it stood in may have ended it when that went on: `reach` asks a fresh one.
         if stood is None or error.outcome != "crashed":
-            self.gone.setdefault(test, Absence("failed", error.reason, error))
+            self.absences.setdefault(test, Absence("failed", error.reason, error))
 
 
 class Walk:

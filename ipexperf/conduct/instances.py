@@ -78,10 +78,10 @@ def merged_checks(replies: Sequence[dict[str, Any]]) -> list[Check]:
 def check_cores(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Check:
     """Check that the instances ran on the cores they were given, and shared none."""
     actual = [core for proof in proofs for core in proof["placement"]["cores"]]
-    given = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]
+    assigned = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]
     return Check(
         "instance_cores",
-        sorted(actual) == sorted(given) and len(set(actual)) == len(actual),
+        sorted(actual) == sorted(assigned) and len(set(actual)) == len(actual),
         f"{len(proofs)} instances hold {len(actual)} cores, {len(set(actual))} of them different",
-        f"{len(conditions.instances)} instances, each alone on its {len(given) // len(conditions.instances)}",
+        f"{len(conditions.instances)} instances, each alone on its {len(assigned) // len(conditions.instances)}",
     )

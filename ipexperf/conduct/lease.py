@@ -45,13 +45,13 @@ def claims(device: str, index: int, environment: Mapping[str, str], processes: i
     kind = registry.devices.get(device)
     if not kind.accelerator:
         return {CPU}
-    found = {SHARED + CPU}
+    claimed = {SHARED + CPU}
     for number in range(index, index + processes):
         with contextlib.suppress(UsageError):  # there is no such card, which the launch reports
             # A card has the same name whether it is chosen by its index or by the vendor's variable, which comes first.
             chosen = next(iter(kind.variables(number, environment).values()), str(number))
-            found.add(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}"))
-    return found
+            claimed.add(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}"))
+    return claimed
 
 
 def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[str]:
@@ -121,7 +121,7 @@ class Lease:
     def _wait(self, claim: str, file: int) -> None:
         """Lock an open file as soon as it is free. Say for whom we wait, or raise UsageError if we must not."""
         device = claim.removeprefix(SHARED)
-        name, told = "the CPU" if device == CPU else device, ""
+        name, announced = "the CPU" if device == CPU else device, ""
         advice = "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
         nested = self._files.keys() != set(_held())
         if nested:  # two that each hold what the other one waits for would wait for ever
@@ -130,11 +130,11 @@ class Lease:
             holder = _holder(file)
             if nested or self._mode != WAIT:
                 raise UsageError(f"{name} is not free: {holder}: {advice}")
-            if holder != told:
+            if holder != announced:
                 self._say(Notice(f"waiting for {name}: {holder}"))
-                told = holder
+                announced = holder
             sleep(POLL_SECONDS)
-        if told:
+        if announced:
             self._say(f"{name} is free")
 
 

@@ -228,8 +228,8 @@ def accelerators(machine: CheckedMachine) -> Iterator[MachineFinding]:
             text = f"{card['name']}, {card['memory'] / 2**30:.1f} GiB{driver}{lacks}"
             yield MachineFinding(f"{device.name} {number}", "ok", text)
         for address in diagnosis.Machine(machine.root).cards(device.vendor):
-            told = cards.described(address, machine.root)
-            text = ", ".join(words.format(told[key]) for key, words in OF_CARDS.items() if key in told)
+            facts = cards.described(address, machine.root)
+            text = ", ".join(words.format(facts[key]) for key, words in OF_CARDS.items() if key in facts)
             yield MachineFinding(address, "ok", text or "the kernel tells nothing of it")
             yield from _floating(address, machine.root)
         unable = device.uncompiled(machine.facts)

@@ -39,11 +39,11 @@ class Watch:
     """Watches one round."""
 
     def __init__(self, conditions: Sequence[Conditions]) -> None:
-        rooms = [room([part.settings for part in one.instances or (one,)]) for one in conditions]
+        rooms = [room([part.settings for part in of_arm.instances or (of_arm,)]) for of_arm in conditions]
         self._cores = frozenset[int]().union(*(cores for cores, _ in rooms))
         self._threads = max((threads for _, threads in rooms), default=1)
         self._workers: tuple[int, ...] = ()
-        self._policy = next((one.gate for one in conditions), gate.POLICY)
+        self._policy = next((of_arm.gate for of_arm in conditions), gate.POLICY)
 
     def begin(self, *workers: int) -> None:
         """Read the CPU accounts just before the first turn of these processes."""

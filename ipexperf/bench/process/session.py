@@ -73,7 +73,7 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *places])
     mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
-    config.workerinput = WorkerInput(config, {**request["told"], **mine})  # type: ignore[attr-defined]
+    config.workerinput = WorkerInput(config, {**request["workerinput"], **mine})  # type: ignore[attr-defined]
     settings = Settings.of(request["settings"])
     arm = ArmPlugin(request, settings, line, standing)
     config.pluginmanager.register(arm, "ipexperf-arm")
