@@ -82,7 +82,7 @@ def seconds(arguments: list[str], expected: str) -> float:
 def compare(name: str, ours: tuple[list[str], str], plain: tuple[list[str], str], rounds: int) -> None:
     """Run both in turns and print the ratio of their CPU times."""
     seconds(*ours), seconds(*plain)  # warm up byte code and the page cache
-    ratios, extra, times = [], [], {"with": [], "without": []}
+    ratios, times = [], {"with": [], "without": []}
     for index in range(rounds):
         found = {}
         arms = [("with", ours), ("without", plain)]
@@ -90,13 +90,11 @@ def compare(name: str, ours: tuple[list[str], str], plain: tuple[list[str], str]
             found[arm] = seconds(*chosen)
             times[arm].append(found[arm])
         ratios.append(math.log(found["with"] / found["without"]))
-        extra.append(found["with"] - found["without"])
         print(f"  {name}: round {index + 1} of {rounds}, {math.exp(ratios[-1]):.3f}", file=sys.stderr)
     middle = math.exp(statistics.median(ratios))
     print(f"{name}: {middle:.3f} times the time of plain pytest, median of {rounds} rounds", flush=True)
     middles = {arm: statistics.median(found) for arm, found in times.items()}
-    print(f"  medians: with {middles['with']:.3f} s, without {middles['without']:.3f} s, ", end="")
-    print(f"difference {statistics.median(extra):+.3f} s")
+    print(f"  medians: with {middles['with']:.3f} s, without {middles['without']:.3f} s")
 
 
 def main() -> int:

@@ -10,9 +10,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.history.store import History

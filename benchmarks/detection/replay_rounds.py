@@ -180,10 +180,9 @@ def main() -> int:
     print(f"{total} rounds on {', '.join(sorted(processors))}")
     print("\n".join(by_start(groups, starts)))
     print(
-        "\n| rounds | twins: coverage | false alarms, slower | 5 % seen | 10 % seen | half-width | others: coverage "
-        "| seconds of a group |"
+        "\n| rounds | twins: coverage | false alarms, slower | 5 % seen | 10 % seen | half-width | others: coverage |"
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|")
     for size in SIZES:
         by_effect = {slower: [estimate.ratio() for _, estimate in twins(groups, size, slower)] for slower in SLOWER}
         same = by_effect[0.0]
@@ -191,10 +190,9 @@ def main() -> int:
         seen = {slower: statistics.fmean(one.lo > 1 for one in found) for slower, found in by_effect.items()}
         width = statistics.median(math.sqrt(one.hi / one.lo) - 1 for one in same)
         held, _ = others(groups, size)
-        seconds = size * statistics.median(one.seconds for rounds in groups.values() for one in rounds)
         print(
             f"| {size} | {covered:.1%} of {len(same)} | {seen[0.0]:.1%} | {seen[0.05]:.0%} | {seen[0.10]:.0%} "
-            f"| {width:.1%} | {statistics.fmean(held):.1%} of {len(held)} | {seconds:.0f} |"
+            f"| {width:.1%} | {statistics.fmean(held):.1%} of {len(held)} |"
         )
     print("\n".join(stopped(groups, precise) for precise in (0.03, 0.04, 0.05)))
     print("\n".join(independence(groups)))

@@ -24,8 +24,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import truth
 from changes import KINDS, Kind, apply, every
 

@@ -14,16 +14,13 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-
-import disks  # noqa: E402 - beside this file
-import inputs  # noqa: E402 - as above
-import kills  # noqa: E402 - as above
-import soak  # noqa: E402 - as above
-import together  # noqa: E402 - as above
+import disks
+import inputs
+import kills
+import soak
+import together
 
 T = TypeVar("T")
 Column = str | Callable[[Sequence[Any]], int]

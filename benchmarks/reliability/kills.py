@@ -386,7 +386,7 @@ def fault(path: Path) -> str:
 
 def _of_kind(victim: str, tag: str) -> list[int]:
     """The processes of a trial that are of this kind."""
-    return [pid for pid in _tagged(tag) if _kind(pid) == victim]
+    return [pid for pid in processes(tag) if _kind(pid) == victim]
 
 
 def _kind(pid: int) -> str:
@@ -406,7 +406,7 @@ def _words(pid: int) -> list[bytes]:
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
-def _tagged(tag: str) -> list[int]:
+def processes(tag: str) -> list[int]:
     """The processes that were started in a trial, without those that are dead."""
     mark = f"{TAG}={tag}\0".encode()
     there = []
@@ -418,15 +418,10 @@ def _tagged(tag: str) -> list[int]:
     return there
 
 
-def count(tag: str) -> int:
-    """How many processes of a trial there are."""
-    return len(_tagged(tag))
-
-
 def orphans(tag: str) -> int:
     """How many processes of a trial still live after a while. They are killed then."""
     until = time.monotonic() + ORPHANED
-    while (left := _tagged(tag)) and time.monotonic() < until:
+    while (left := processes(tag)) and time.monotonic() < until:
         time.sleep(0.02)
     for pid in left:
         with contextlib.suppress(ProcessLookupError):

@@ -150,7 +150,7 @@ def _look(pid: int, place: Path, tag: str) -> Look | None:
         return None
     files = sum(1 for folder in ("tmp", "leases") for _ in (place / folder).rglob("*"))
     memory = int(status["VmRSS"].split()[0]) * 2**10
-    return Look(memory, descriptors, int(status["Threads"]), kills.count(tag), files)
+    return Look(memory, descriptors, int(status["Threads"]), len(kills.processes(tag)), files)
 
 
 def _courses(looks: Sequence[Look], launches: int) -> tuple[Course, ...]:

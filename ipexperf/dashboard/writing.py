@@ -98,7 +98,6 @@ class _Site:
         )
 
     def write(self) -> None:
-        """Write all files."""
         for name in ("cases", "runs"):
             (self._root / name).mkdir()
         shutil.copytree(HERE / "assets", self._root / "assets")

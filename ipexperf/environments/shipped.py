@@ -12,7 +12,6 @@ FOLDER = Path(__file__).with_name("locks")
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the shipped locks."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
 
 

@@ -59,7 +59,6 @@ def runs_table(runs: Iterable[RunRecord]) -> Columns:
 
 
 def run_text(detail: RunDetail) -> Text:
-    """Describe a run in a few lines."""
     run = detail.run
     git = detail.environment.get("git") or {}
     lines = (

@@ -41,13 +41,11 @@ class Ends:
         return frozenset(self.changes)
 
     def suspected(self, suspects: Candidate) -> list[str]:
-        """The names of suspects."""
         if self.needs is not None:
             return sorted(change.name for change in suspects)
         return [bisection.described(change) for change in self.changes if change in suspects]
 
     def words(self, candidate: Candidate) -> str:
-        """A candidate in words."""
         if self.needs is None:
             return bisection.described(self.changes[len(candidate) - 1])
         few = len(candidate) < MOST_NAMED

@@ -83,7 +83,6 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def run_up(arguments: argparse.Namespace) -> int:
-    """Start Ray's head here."""
     from ipexperf.tools.fleet import cluster
 
     address = f"{cluster.ray().util.get_node_ip_address()}:{arguments.port}"
@@ -140,7 +139,6 @@ def _start(words: list[str], arguments: argparse.Namespace, started: str, *, mea
 
 
 def run_run(arguments: argparse.Namespace) -> int:
-    """Run a command on each host."""
     from ipexperf.tools.fleet import cluster, hosts
     from ipexperf.tools.fleet.runs import Caller
 
@@ -166,7 +164,6 @@ def run_collect(arguments: argparse.Namespace) -> int:
 
 
 def run_hosts(arguments: argparse.Namespace) -> int:
-    """List the hosts."""
     from ipexperf.tools.fleet import cluster, hosts
     from ipexperf.tools.fleet.host_side import HostSide
     from ipexperf.tools.fleet.hosts import HostLostError
