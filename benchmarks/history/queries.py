@@ -29,7 +29,7 @@ from sqlalchemy import create_engine
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, addresses, database, medians, schema
+from ipexperf.history import History, addresses, medians, schema
 from ipexperf.history.changed import changes
 from ipexperf.history.comparison import compare
 from ipexperf.history.rows import case_row, environment_row, series_row
@@ -162,7 +162,7 @@ def questions(history: History) -> dict[str, Callable[[], object]]:
 
 def read_medians(history: History, **filters: str) -> list[medians.Medians]:
     """Read whole series, as for change points."""
-    with database.reading(history._engine, history._name) as connection:  # noqa: SLF001 - what `changes` does
+    with history.reading() as connection:
         return medians.read(connection, ["step_time"], past=sys.maxsize, **filters)
 
 

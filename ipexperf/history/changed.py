@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf.history import medians
 from ipexperf.history.comparison import between
-from ipexperf.history.database import reading
 from ipexperf.history.query import known_metric
 from ipexperf.history.records import of_case
 from ipexperf.judge import changes as points_of_change
@@ -129,7 +128,7 @@ def examine(
 
     `without` names cases of runs that are left out, by uid and row id.
     """
-    with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
+    with history.reading() as connection:
         every = medians.read(connection, metrics, since=since, before=before, past=PAST, without=without, **filters)
     courses = points_of_change.courses([series.values for series in every])
     return [Examined(series, course) for series, course in zip(every, courses, strict=True)]

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Table, select, update
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, schema, sqlite_files
-from ipexperf.history.database import open_read_only, reading, writing
+from ipexperf.history.database import open_read_only
 from ipexperf.history.store import History, insert_missing, withdraw
 from ipexperf.redaction import redacted
 
@@ -59,8 +59,7 @@ def merge(target: History, other: Path) -> dict[str, int]:
 
     Returns the number of new rows of each of the tables COUNTED, and of runs that were CONTINUED.
     """
-    opened = writing(target._engine, target._name)  # noqa: SLF001 - private to this package
-    with History(*open_read_only(other)) as source, reading(source._engine, source._name) as reader, opened as writer:  # noqa: SLF001 - as above
+    with History(*open_read_only(other)) as source, source.reading() as reader, target.writing() as writer:
         running = _unfinished(writer)
         _drop_outdated_cases(reader, writer, running)
         ids: dict[str, dict[int, int]] = {}

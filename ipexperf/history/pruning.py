@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, delete, func, select
 
 from ipexperf.history import selectors
-from ipexperf.history.database import reading, writing
 from ipexperf.history.schema import (
     baseline,
     case,
@@ -58,8 +57,7 @@ def prune(
 
     `accepted` names the runs that baseline files were made from. Runs that the history records as accepted stay anyway.
     """
-    engine, name = history._engine, history._name  # noqa: SLF001 - private to this package
-    with writing(engine, name) if delete_them else reading(engine, name) as connection:
+    with history.writing() if delete_them else history.reading() as connection:
         begin = selectors.moment(connection, before)
         selectors.check_begun(connection)
         old = {row.id: row.uid for row in connection.execute(_older(begin))}

@@ -12,13 +12,13 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import (
     bisections,
     board,
+    database,
     experiments,
     rounds,
     rows,
     selectors,
     statements,
 )
-from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
@@ -29,6 +29,8 @@ from ipexperf.result import METRICS, PRIMARY, Metric
 from ipexperf.verdict import Level, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import pandas as pd
     from sqlalchemy import Row
 
@@ -47,19 +49,23 @@ class Queries:
     _engine: Engine
     _name: str
 
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Open a read transaction, for the modules of this package."""
+        return database.reading(self._engine, self._name)
+
     def runs(self, limit: int | None = 20) -> list[RunRecord]:
         """Return the newest runs, newest first."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return _run_records(connection, connection.execute(statements.runs().limit(limit)).mappings().all())
 
     def find_run(self, selector: str) -> RunRecord:
         """Return the one run that a selector names."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return _run_records(connection, [_run_row(connection, selector)])[0]
 
     def show(self, selector: str) -> RunDetail:
         """Return a run with its environment, every case of it and its rounds."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             row = _run_row(connection, selector)
             document = _environment_document(row["doc"], row["meta"])
             rounds_of_run = rounds.of_run(connection, row["id"])
@@ -71,12 +77,12 @@ class Queries:
 
     def bisections(self) -> list[BisectionRecord]:
         """Return what all searches for culprits found, oldest first."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return bisections.every(connection)
 
     def measurements(self, selector: str) -> list[Recorded]:
         """Return every case of a run with the values of its launches, from which baselines are accepted."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return _recorded(connection, _run_row(connection, selector))
 
     def cases(self, selectors: Sequence[str]) -> list[Recorded]:
@@ -102,19 +108,19 @@ class Queries:
 
         if metric is not None:
             known_metric(metric)
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             span = selectors.between(connection, since, until)
             query = statements.trend(metric=metric, limit=limit, since=span["since"], before=span["before"], **filters)
             return points.read(connection, query)
 
     def experiments(self, case_uids: Collection[str]) -> dict[tuple[str, str, str], str]:
         """Return why runs of these cases were experiments, by uid of the case, machine and uid of the run."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return experiments.read(connection, case_uids)
 
     def work(self, case_uid: str, since: str) -> dict[str, int]:
         """Return the floating point operations of a case's step in each run since a moment that has counted them."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             rows = connection.execute(statements.work(case_uid, since)).all()
             return {uid: int(text) for uid, text in rows}
 
@@ -132,7 +138,7 @@ class Queries:
 
     def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
         """Return the environment of a case in a run: that of its first launch, else the run's."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             row = _run_row(connection, run_uid)
             query = (
                 select(environment.c.doc)
@@ -146,28 +152,28 @@ class Queries:
 
     def lock(self, digest: str) -> str | None:
         """Return the text of a lock, or None if this history does not have it."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return connection.execute(select(lock.c.text).where(lock.c.uid == digest)).scalar_one_or_none()
 
     def span(self, since: str | None, until: str | None) -> dict[str, str | None]:
         """Return the first moment of a range of dates, moments or runs, and the first moment after it, in UTC."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return selectors.between(connection, since, until)
 
     def values(self, axis: str) -> tuple[str, ...]:
         """The values of one axis that the cases of this history have."""
         column = case.c[axis]
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return tuple(connection.execute(select(column).distinct().order_by(column)).scalars())
 
     def check_begun(self) -> None:
         """Raise HistoryError if the history has no runs."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             selectors.check_begun(connection)
 
     def samples(self, selector: str, case_uid: str, metric: str = PRIMARY) -> dict[int, tuple[float, ...]]:
         """Return the samples of one case in one run, by launch that counts: `step_time`, `cpu_time` or `run_delay`."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             query = (
                 statements.samples_that_count()
                 .join(case, case.c.id == series.c.case_id)
@@ -181,13 +187,13 @@ class Queries:
     ) -> tuple[RoundRecord, ...]:
         """Return the rounds of a machine's newest runs that have rounds, oldest first."""
         moment = utc(before) if before else None
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return rounds.of_machine(connection, machine_key, limit, moment)
 
     def paired(self, cases: Iterable[Recorded]) -> dict[tuple[str, str], Paired]:
         """Return the rounds of the runs of these cases and their usual spread, by run and machine."""
         wanted = dict.fromkeys((recorded.run_uid, recorded.machine_key) for recorded in cases)
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return {
                 (uid, machine): pair
                 for uid, machine in wanted
@@ -196,14 +202,14 @@ class Queries:
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:
         """Return all cases of the newest runs, with these metrics through time."""
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             return board.read(connection, metrics, limit)
 
     def samples_of(self, run_id: int) -> dict[int, dict[int, tuple[float, ...]]]:
         """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
         query = statements.samples_that_count().where(samples.c.run_id == run_id, series.c.metric == PRIMARY)
         by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
-        with reading(self._engine, self._name) as connection:
+        with self.reading() as connection:
             for row in connection.execute(query):
                 by_launch[row.case_id][row.launch] = unpack(row.data)
         return by_launch

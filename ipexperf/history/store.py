@@ -9,8 +9,7 @@ from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, 
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import bisections, rounds, rows
-from ipexperf.history.database import open_engine, writing
+from ipexperf.history import bisections, database, rounds, rows
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import (
     baseline,
@@ -84,7 +83,7 @@ class History(Queries):
     @classmethod
     def open(cls, target: str | os.PathLike[str], *, create: bool = True) -> Self:
         """Open a file or SQLAlchemy URL and migrate its schema. Raise HistoryError if the schema is newer."""
-        return cls(*open_engine(target, create=create))
+        return cls(*database.open_engine(target, create=create))
 
     def close(self) -> None:
         self._engine.dispose()
@@ -104,7 +103,7 @@ class History(Queries):
         document = finite({**meta, "git": git} if git else meta)
         begun = utc(meta["started_at"]) if "started_at" in meta else now()
         values = {"uid": uid, "started_at": begun, "status": "running", "meta": document}
-        with self._writing() as connection:
+        with self.writing() as connection:
             number = environment_of(connection, environment)
             connection.execute(insert(run).values(environment_id=number, **values, **rows.versions(environment)))
         return uid
@@ -123,7 +122,7 @@ class History(Queries):
         The constants of the policy are stored with the verdict. A run records a case once; `again` replaces what it
         recorded before.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = self._run(connection, run_uid)
             if again:
                 withdraw(connection, row.id, measurement.case.uid)
@@ -131,7 +130,7 @@ class History(Queries):
 
     def record_round(self, run_uid: str, record: RoundRecord) -> None:
         """Commit one round with the ratio of each two arms. It stays if one of its cases is recorded again."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = self._run(connection, run_uid)
             suite = self._suite(connection, row)
             seats = {seat.case: rows.case_row(seat.case, suite) for seat in record.seats}
@@ -139,12 +138,13 @@ class History(Queries):
             cases = {seat: ids[document["uid"]] for seat, document in seats.items()}
             rounds.write(connection, row.id, row.environment_id, record, cases)
 
-    def _writing(self) -> AbstractContextManager[Connection]:
-        return writing(self._engine, self._name)
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Open a transaction that writes, for the modules of this package."""
+        return database.writing(self._engine, self._name)
 
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
         """Commit the end of a search. Repeating it from recorded answers changes nothing."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             for lock_row in bisections.lock_rows(search):
                 identify(connection, lock, lock_row)
             case_id = identify(connection, case, rows.case_row(search.case, suite))
@@ -155,7 +155,7 @@ class History(Queries):
     ) -> None:
         """Commit the verdict on a run as a whole: in the run's `meta`, and one more verdict for each given case uid."""
         document = finite(settled)
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = self._run(connection, run_uid)
             meta = {**_meta(connection, row.id), "settled": document}
             connection.execute(update(run).where(run.c.id == row.id).values(meta=meta))
@@ -172,14 +172,14 @@ class History(Queries):
     @contextmanager
     def accepting(self, sessions: Iterable[Accepted]) -> Iterator[None]:
         """Write accepted baselines, and commit them at the end of the block. Roll back on an exception."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             for accepted in sessions:
                 _accept(connection, accepted, self._run(connection, accepted.run_uid).id)
             yield
 
     def finish_run(self, run_uid: str, status: Status) -> None:
         """Record how a run ended."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = self._run(connection, run_uid)
             connection.execute(update(run).where(run.c.id == row.id).values(status=status, finished_at=now()))
 

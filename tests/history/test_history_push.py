@@ -164,7 +164,7 @@ def test_a_reader_sees_a_snapshot(pushed: tuple[Path, str], tmp_path: Path, caps
     other, counted = tmp_path / "other.db", text("SELECT count(*) FROM run")
     with History.open(other) as history:
         history.start_run(HARDWARE, {})
-    with History.open(target) as history, database.reading(history._engine, "x") as connection:
+    with History.open(target) as history, history.reading() as connection:
         before = connection.execute(counted).scalar_one()
         push(capsys, other, target)
         assert connection.execute(counted).scalar_one() == before == 5
@@ -175,7 +175,7 @@ def test_a_push_waits_for_another_one_for_a_limited_time(
 ) -> None:
     path, target = pushed
     monkeypatch.setattr(database, "BUSY_SECONDS", 1)
-    with History.open(target) as history, database.writing(history._engine, "x"):
+    with History.open(target) as history, history.writing():
         assert "lock timeout" in cli_answers.refused(capsys, "db", "push", target, "--db", str(path))
     assert "nothing that" in push(capsys, path, target)
 
