@@ -87,35 +87,18 @@ class Gate:
     """Stored values count as multiples of this metric, so that a machine which is slower today changes nothing."""
 
 
-def of_time(repeated: str = "") -> Gate:
-    """Return the gate of a time that is measured once a process: 10 %, with little trust in the assumed noise."""
-    return Gate(0.10, noise=0.19, pairs=0.06, trust=2, grain=0.001, repeated=repeated)
-
-
-def of_mean() -> Gate:
-    """Return the gate of the mean step: 5 %. Pairs judge it as they come, and sessions by what it is above the typical.
-
-    Its assumed noise is that of launches in recordings of a shared machine (benchmarks/detection/recorded.csv).
-    """
-    return Gate(0.05, noise=0.02, pairs=0.03, trust=6, usual=True, relative_to=PRIMARY)
-
-
-def of_memory(*, usual: bool = False) -> Gate:
-    """Return the gate of memory in use: 1 %, by the smallest process, because an odd process holds more."""
-    return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**16, usual=usual, smallest=True)
-
-
-def of_count(*, usual: bool = False, captured: float = 0.0) -> Gate:
-    """Return the gate of counts, such as allocated bytes and calls of operators: 1 %."""
-    return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=usual, smallest=True, captured=captured)
-
-
-def of_resident_peak() -> Gate:
-    """Return the gate of peak resident memory: 10 %, because equal processes differ by 2 % (docs/results/gates.md).
-
-    Not judged by default: in a small network's inference they differ by a whole activation, up to 40 %.
-    """
-    return Gate(0.10, noise=0.025, pairs=0.035, trust=20, grain=2**18)
+TIME = Gate(0.10, noise=0.19, pairs=0.06, trust=2, grain=0.001)
+"""Of a time that is measured once a process, so that the assumed noise deserves little trust."""
+MEAN_STEP = Gate(0.05, noise=0.02, pairs=0.03, trust=6, usual=True, relative_to=PRIMARY)
+"""Pairs judge the mean step as it comes, and sessions by what it is above the typical one. Its assumed noise is that of
+launches in recordings of a shared machine (benchmarks/detection/recorded.csv)."""
+MEMORY = Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**16, smallest=True)
+"""Of memory in use: by the smallest process, because an odd process holds more."""
+COUNT = Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, smallest=True, captured=0.0)
+"""Of counts, such as allocated bytes and calls of operators."""
+RESIDENT_PEAK = Gate(0.10, noise=0.025, pairs=0.035, trust=20, grain=2**18)
+"""Of peak resident memory, in which equal processes differ by 2 % (docs/results/gates.md). Not judged by default: in a
+small network's inference they differ by a whole activation, up to 40 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +114,6 @@ class Metric:
     """How `--perf-gate` judges it. None: it is only recorded."""
     fresh: bool = False
     """True if only a fresh process can measure it: a forked one inherits loaded libraries and touched pages."""
-
     column: Column | None = None
     """With this, the table of a run shows it."""
     drawn: bool = False
@@ -180,45 +162,45 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("step_time", "s", False, column=Column("step", always=True), drawn=True),
-        Metric("mean_step", "s", False, gate=of_mean()),
+        Metric("mean_step", "s", False, gate=MEAN_STEP),
         Metric("throughput", "items/s", True, column=Column("items/s", always=True)),
         Metric("flop_rate", "FLOP/s", True),
         Metric("of_roof", "fraction", True, column=Column("roof", "{:.0%}")),
-        Metric("p50", "s", False, gate=of_time()),
-        Metric("p90", "s", False, gate=of_time()),
-        Metric("p99", "s", False, gate=of_time()),
-        Metric("cpu_time", "s", False, gate=of_time()),
-        Metric("import_time", "s", False, gate=of_time(), fresh=True),
-        Metric("prepare_time", "s", False, gate=of_time("quickest_prepare"), fresh=True),
-        Metric("warm_time", "s", False, gate=of_time()),
-        Metric("compile_time", "s", False, gate=of_time("quickest_compile"), fresh=True),
+        Metric("p50", "s", False, gate=TIME),
+        Metric("p90", "s", False, gate=TIME),
+        Metric("p99", "s", False, gate=TIME),
+        Metric("cpu_time", "s", False, gate=TIME),
+        Metric("import_time", "s", False, gate=TIME, fresh=True),
+        Metric("prepare_time", "s", False, gate=replace(TIME, repeated="quickest_prepare"), fresh=True),
+        Metric("warm_time", "s", False, gate=TIME),
+        Metric("compile_time", "s", False, gate=replace(TIME, repeated="quickest_compile"), fresh=True),
         Metric("quickest_prepare", "s", False),
         Metric("quickest_compile", "s", False),
-        Metric("build_time", "s", False, gate=of_time()),
-        Metric("optimise_time", "s", False, gate=of_time()),
-        Metric("trace_time", "s", False, gate=of_time()),
-        Metric("first_inference", "s", False, gate=of_time()),
+        Metric("build_time", "s", False, gate=TIME),
+        Metric("optimise_time", "s", False, gate=TIME),
+        Metric("trace_time", "s", False, gate=TIME),
+        Metric("first_inference", "s", False, gate=TIME),
         Metric("page_faults", "1", False),
         Metric("step_flops", "FLOP", None, work="floating point operations"),
         Metric("parameters", "1", None, work="parameters"),
-        Metric("step_python_calls", "1", False, gate=of_count()),
-        Metric("step_operators", "1", False, gate=of_count()),
-        Metric("step_kernels", "1", False, gate=of_count()),
-        Metric("step_allocations", "1", False, gate=of_count()),
-        Metric("graph_nodes", "1", False, gate=of_count()),
-        Metric("generated_code", "bytes", False, gate=of_count()),
+        Metric("step_python_calls", "1", False, gate=COUNT),
+        Metric("step_operators", "1", False, gate=COUNT),
+        Metric("step_kernels", "1", False, gate=COUNT),
+        Metric("step_allocations", "1", False, gate=COUNT),
+        Metric("graph_nodes", "1", False, gate=COUNT),
+        Metric("generated_code", "bytes", False, gate=COUNT),
         Metric(
             *("peak_memory", "bytes", False),
-            gate=of_resident_peak(),
+            gate=RESIDENT_PEAK,
             fresh=True,
             drawn=True,
             occupied=True,
             instances="sum",
         ),
-        Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True, instances="none"),
-        Metric("step_memory", "bytes", False, gate=of_count(usual=True, captured=2**12)),
+        Metric("held_memory", "bytes", False, gate=replace(MEMORY, usual=True), fresh=True, instances="none"),
+        Metric("step_memory", "bytes", False, gate=replace(COUNT, usual=True, captured=2**12)),
         Metric("library_memory", "bytes", False),
-        Metric("reserved_memory", "bytes", False, gate=of_memory(), occupied=True),
+        Metric("reserved_memory", "bytes", False, gate=MEMORY, occupied=True),
         Metric("device_time", "s", False),
         Metric("input_time", "s", False),
         Metric("frequency", "Hz", None),

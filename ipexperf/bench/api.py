@@ -329,13 +329,9 @@ class Session(ABC):
         """Return the number of examples in a step. By default one batch."""
         return batch
 
-    def peak_memory(self, device: Device) -> int:
-        """Return the peak memory since the session began to be built in bytes, over all its processes."""
-        return device.peak_memory()
-
-    def held_memory(self, device: Device) -> int | None:
-        """Return the bytes that the session holds now, over all its processes. None: the device cannot tell."""
-        return device.held_memory()
+    def memory(self, device: Device) -> dict[str, float]:
+        """Return the metrics of memory (`Device.memory`), over all its processes."""
+        return device.memory()
 
     def metrics(self) -> dict[str, float]:
         """Return further metrics that this mode measures (`result.METRICS`). Called after sampling."""

@@ -23,8 +23,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "artifact": ("", "script", "state", "program"),
     "quantisation": ("static", "dynamic"),
 }
-LOWEST: Mapping[str, int] = {"peak_memory": 0, "items": 1, "processes": 1}
-"""The smallest number that these methods may return."""
+LOWEST: Mapping[str, int] = {"memory": 0, "items": 1, "processes": 1}
+"""The smallest number, or value of a mapping, that these methods may return."""
 ABOVE_ZERO = ("learning_rate", "rate")
 SHOWN = 80
 """Characters of a wrong answer in the message."""
@@ -92,8 +92,9 @@ def answer(base: type, item: object, method: str, *arguments: Any) -> Any:
     """Call a method of a leaf or session. Raise WorkerError if what it returns is not what `base` says."""
     value, hint = getattr(item, method)(*arguments), HINTS(getattr(base, method))["return"]
     expected = "" if _fits(value, hint) else _words(hint)
-    if not expected and method in LOWEST and value < LOWEST[method]:
-        expected = f"at least {LOWEST[method]}"
+    if not expected and method in LOWEST:
+        numbers = value.values() if isinstance(value, dict) else [value]
+        expected = f"at least {LOWEST[method]}" if any(number < LOWEST[method] for number in numbers) else ""
     if not expected:
         return value
     shown = repr(value)

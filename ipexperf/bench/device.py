@@ -72,15 +72,15 @@ class Device(ABC):
         return value
 
     @abstractmethod
-    def reset_peak_memory(self) -> None: ...
+    def reset_memory(self) -> None:
+        """Measure memory from now on: above what there is."""
 
     @abstractmethod
-    def peak_memory(self) -> int:
-        """Return the peak memory since the reset in bytes, above the level at the reset."""
+    def memory(self) -> dict[str, float]:
+        """Return the metrics of memory (`result.METRICS`): `peak_memory` since the reset, and others that it can tell.
 
-    def held_memory(self) -> int | None:
-        """Return the bytes that the process holds now, above the level at the reset. None: the device cannot tell."""
-        return None
+        Called right after sampling: the proof and the accuracy pass take memory too.
+        """
 
     def room(self) -> float | None:
         """Return the share of the device's own memory that no process has. None: it has none, or cannot tell."""

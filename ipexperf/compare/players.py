@@ -18,6 +18,7 @@ from ipexperf.conduct import instances
 from ipexperf.conduct.instances import Window
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
+    not_fresh,
     of_samples,
     record,
     to_samples,
@@ -25,7 +26,6 @@ from ipexperf.conduct.launch import (
     with_proof,
     with_sample_note,
     with_wait_note,
-    without_fresh_metrics,
 )
 from ipexperf.conduct.protocol import joined
 from ipexperf.conduct.worker import Worker
@@ -259,7 +259,7 @@ class WorkerPlayer(Player):
             launch = with_proof(self.worker, launch, labelled=registry.modes.get(self.arm.case.mode).labelled)
         if self.arm.trace is not None:
             self.worker.ask("trace", folder=str(self.arm.trace))
-        return without_fresh_metrics(launch) if self.arm.conditions.settings.forked else launch
+        return not_fresh(launch, forked=1.0) if self.arm.conditions.settings.forked else launch
 
 
 class InstancesPlayer(Player):

@@ -83,7 +83,7 @@ class SessionPlayer(WorkerPlayer):
         """Without what only a process of its own could tell, such as its peak of memory."""
         launch = super().launch(counted)
         alone = {"alone": 1.0} if self._alone else {}
-        return replace(launch, metrics=not_fresh(launch.metrics), gate={**launch.gate, **alone})
+        return not_fresh(launch, **alone)
 
     def _sample(self, count: int, block: int, **more: int) -> dict[str, Any]:
         reply = super()._sample(count, block, **more, **self._where)

@@ -130,15 +130,14 @@ def _checks(reply: Mapping[str, Any]) -> tuple[Check, ...]:
     return tuple(replace(check, found=redacted(check.found), expected=redacted(check.expected)) for check in checks)
 
 
-def without_fresh_metrics(launch: Launch) -> Launch:
-    """The launch of a forked worker, without the metrics that only a fresh process can measure."""
-    return replace(launch, metrics=not_fresh(launch.metrics), gate={**launch.gate, "forked": 1.0})
+def not_fresh(launch: Launch, **how: float) -> Launch:
+    """The launch of a process that did not start for it, without what only a fresh one can measure.
 
-
-def not_fresh(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The metrics that any process can measure."""
+    `how` says in its gate how it started.
+    """
     fresh = {metric.name for metric in METRICS.values() if metric.fresh}
-    return {name: value for name, value in metrics.items() if name not in fresh}
+    metrics = {name: value for name, value in launch.metrics.items() if name not in fresh}
+    return replace(launch, metrics=metrics, gate={**launch.gate, **how})
 
 
 def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True, labelled: bool = True) -> Launch:

@@ -100,7 +100,7 @@ def test_a_sample_lasts_from_the_first_begin_to_the_last_end() -> None:
 def test_memory_is_that_of_all_ranks_and_a_wait_is_that_of_the_slowest() -> None:
     """What is held adds up; what the others wait for does not."""
     device = registry.devices.get("cpu")
-    assert session(3, 4).peak_memory(device) == 7
+    assert session({"peak_memory": 3}, {"peak_memory": 4}).memory(device) == {"peak_memory": 7}
     waits = [{"input_time": wait} for wait in (0.1, 0.3)]
     assert session(*waits).metrics() == {"input_time": 0.3}
 

@@ -26,8 +26,8 @@ class MyDevice(Device):
     def start(self, settings): pass
     def synchronise(self): pass
     def put(self, value): return value
-    def reset_peak_memory(self): pass
-    def peak_memory(self): return 1000
+    def reset_memory(self): pass
+    def memory(self): return {"peak_memory": 1000}
 
 
 class MyStack(Stack):
@@ -169,12 +169,12 @@ def test_a_worker_measures_the_extension_without_a_mistake(tmp_path: Path) -> No
          "MySession.step does not take the arguments (self)"),
         ("def step(self): pass", "def step(self): raise ValueError('boom')", "warm",
          "ValueError: boom (mine.py, line 29, in MySession.step)"),
-        ("return 1000", "return '5'", "usage",
-         "MyDevice.peak_memory (mine.py, line 12) returned '5', expected a whole number"),
-        ("return 1000", "return -1", "usage",
-         "MyDevice.peak_memory (mine.py, line 12) returned -1, expected at least 0"),
-        ("return 1000", "return float('nan')", "usage",
-         "MyDevice.peak_memory (mine.py, line 12) returned nan, expected a whole number"),
+        ("1000", "'5'", "usage",
+         "MyDevice.memory (mine.py, line 12) returned {'peak_memory': '5'}, expected a mapping from texts, each to a"),
+        ("1000", "-1", "usage",
+         "MyDevice.memory (mine.py, line 12) returned {'peak_memory': -1}, expected at least 0"),
+        ("1000", "float('nan')", "usage",
+         "MyDevice.memory (mine.py, line 12) returned {'peak_memory': nan}, expected a mapping from texts, each to a"),
         ('return [Check("dtype", True, "fp32", "fp32")]', 'return (Check("dtype", True, "fp32", "fp32"),)', "proof",
          "MySession.proof (mine.py, line 31) returned (Check(name='dtype', "),
         ("def step(self): pass", "def step(self): pass\n    def notes(self): return 'a note'", "proof",

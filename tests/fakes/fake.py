@@ -44,15 +44,13 @@ class FakeDevice(Device):
     def put(self, value: Any) -> Any:
         return value
 
-    def reset_peak_memory(self) -> None:
+    def reset_memory(self) -> None:
         """The peak is a constant."""
 
-    def peak_memory(self) -> int:
-        return PEAK_MEMORY
-
-    def held_memory(self) -> int:
-        """All of the peak, so many times."""
-        return int(PEAK_MEMORY * float(os.environ.get("FAKE_MEMORY", "1")))
+    def memory(self) -> dict[str, float]:
+        """What it holds is all of the peak, so many times."""
+        held = int(PEAK_MEMORY * float(os.environ.get("FAKE_MEMORY", "1")))
+        return {"peak_memory": float(PEAK_MEMORY), "held_memory": held}
 
     def peaks(self) -> dict[str, float]:
         if os.environ.get("FAKE_PEAKS") == "none":

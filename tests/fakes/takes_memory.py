@@ -13,14 +13,15 @@ MIB = bytes(range(256)) * 4096
 def main() -> None:
     device = Cpu()
     kept = bytearray(MIB) * 32
-    device.reset_peak_memory()
+    device.reset_memory()
     told = {"kept": len(kept), "before": device.metrics(lambda: None, 1)["library_memory"]}
-    told["idle"] = device.peak_memory()
+    told["idle"] = device.memory()["peak_memory"]
     taken = bytearray(MIB) * 64
     del taken
     still = bytearray(MIB) * 8
-    told |= {"held": device.held_memory(), "still": len(still)}
-    told |= {"peak": device.peak_memory(), "after": device.metrics(lambda: None, 1)["library_memory"]}
+    found = device.memory()
+    told |= {"held": found["held_memory"], "still": len(still)}
+    told |= {"peak": found["peak_memory"], "after": device.metrics(lambda: None, 1)["library_memory"]}
     json.dump(told, sys.stdout)
 
 

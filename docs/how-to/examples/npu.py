@@ -29,11 +29,11 @@ class Npu(Device):
     def put(self, value: Any) -> Any:
         return value.to(self.name)
 
-    def reset_peak_memory(self) -> None:
+    def reset_memory(self) -> None:
         torch.npu.reset_peak_memory_stats()
 
-    def peak_memory(self) -> int:
-        return int(torch.npu.max_memory_allocated())
+    def memory(self) -> dict[str, float]:
+        return {"peak_memory": float(torch.npu.max_memory_allocated())}
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name, "properties": torch.npu.get_device_name(0)}

@@ -105,16 +105,13 @@ class Accelerator(Device):
         # Since torch 2.5 memory is pinned for the current accelerator; naming one is deprecated.
         return value if value.is_pinned() else value.pin_memory()
 
-    def reset_peak_memory(self) -> None:
+    def reset_memory(self) -> None:
         self._api.reset_peak_memory_stats()
 
-    def peak_memory(self) -> int:
-        # Read it now, before the proof and the accuracy pass take memory.
+    def memory(self) -> dict[str, float]:
         self._reserved = int(self._api.max_memory_reserved())
-        return int(self._api.max_memory_allocated())
-
-    def held_memory(self) -> int:
-        return int(self._api.memory_allocated())
+        peak, held = float(self._api.max_memory_allocated()), int(self._api.memory_allocated())
+        return {"peak_memory": peak, "held_memory": held}
 
     def room(self) -> float | None:
         try:

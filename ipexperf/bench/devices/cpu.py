@@ -50,20 +50,18 @@ class Cpu(Device):
     def put(self, value: Any) -> Any:
         return value
 
-    def reset_peak_memory(self) -> None:
+    def reset_memory(self) -> None:
         heap.trim()  # memory that imports freed must not count as the case's
         Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
         self._before = _resident()
         self._used_before = heap.in_use()
 
-    def peak_memory(self) -> int:
-        """Return the case's own peak, without the memory of libraries such as torch and IPEX."""
-        return max(0, _resident() - self._before)
-
-    def held_memory(self) -> int | None:
-        """Return the memory that is allocated, or None if the allocator does not tell."""
-        used = heap.in_use()
-        return None if used is None or self._used_before is None else max(0, used - self._used_before)
+    def memory(self) -> dict[str, float]:
+        """Return the case's own peak, without that of libraries such as torch, and what the allocator says it holds."""
+        peak, used = float(max(0, _resident() - self._before)), heap.in_use()
+        if used is None or self._used_before is None:
+            return {"peak_memory": peak}
+        return {"peak_memory": peak, "held_memory": max(0, used - self._used_before)}
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Check that the steps left torch the threads that it started with: a network may set others."""

@@ -27,7 +27,7 @@ def described(address: str, root: Path = Path("/")) -> dict[str, Any]:
     """Return what the kernel tells of the card at this PCI address. It tells nothing that it does not know."""
     card = root / DEVICES / address
     driver = kernel_driver(card)
-    power = [int(text) for text in _texts(card, _POWER) if text.isdigit()]
+    power = [int(text) for path in card.glob(_POWER) if (text := kernel_files.text(path) or "").isdigit()]
     values = {
         "pci": address,
         "kernel_driver": driver or None,
@@ -64,7 +64,3 @@ def intel_cards(root: Path = Path("/")) -> dict[str, Path]:
     cards = sorted(path for path in (root / "sys/class/drm").glob("card*") if re.fullmatch(r"card\d+", path.name))
     cards = [card for card in cards if kernel_files.text(card / "device/vendor") == INTEL]
     return {(card / "device").resolve().name: card for card in cards}
-
-
-def _texts(card: Path, pattern: str) -> list[str]:
-    return [kernel_files.text(path) or "" for path in sorted(card.glob(pattern))]

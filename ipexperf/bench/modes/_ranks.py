@@ -119,7 +119,7 @@ class Rank:
         self._device.synchronise()
 
     def build(self) -> None:
-        self._device.reset_peak_memory()
+        self._device.reset_memory()
         mode: Any = self._bench.mode
         self._session: RankSession = mode.rank(self._bench, self._rank, self._ranks)
         self._device.synchronise()
@@ -135,11 +135,8 @@ class Rank:
             self._settled = True
         return self._session.spans(self._device.synchronise, count, block)
 
-    def peak_memory(self) -> int:
-        return self._session.peak_memory(self._device)
-
-    def held_memory(self) -> int | None:
-        return self._session.held_memory(self._device)
+    def memory(self) -> dict[str, float]:
+        return self._session.memory(self._device)
 
     def proof(self, block: int) -> dict[str, Any]:
         """Return the evidence of this process, and the values that the worker compares between ranks."""

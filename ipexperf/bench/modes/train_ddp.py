@@ -96,13 +96,10 @@ class DdpSession(Session):
     def items(self, batch: int) -> int:
         return batch * int(self.bench.knob("accumulate")) * self.count
 
-    def peak_memory(self, device: Device) -> int:
+    def memory(self, device: Device) -> dict[str, float]:
         """Return the sum over all ranks, without the worker, which runs no steps."""
-        return sum(self.ranks.ask("peak_memory"))
-
-    def held_memory(self, device: Device) -> int | None:
-        sizes = self.ranks.ask("held_memory")
-        return None if None in sizes else sum(sizes)
+        by_rank = self.ranks.ask("memory")
+        return {name: sum(of_rank[name] for of_rank in by_rank) for name in by_rank[0]}
 
     def metrics(self) -> dict[str, float]:
         """Return the largest value of all ranks, because the others wait for it."""

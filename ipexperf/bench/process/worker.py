@@ -115,7 +115,7 @@ class Worker:
     def prepare(self, _: dict[str, Any]) -> dict[str, Any]:
         """Build the case and make it ready to run steps. It takes all cores, so workers do this one at a time."""
         bench = self._begun
-        bench.device.reset_peak_memory()
+        bench.device.reset_memory()
         begin = perf_counter()
         session = bench.mode.open(bench)
         if not isinstance(session, Session):
@@ -124,10 +124,12 @@ class Worker:
         declaration.check_session(session)
         self._session = session
         bench.device.synchronise()
-        prepared = perf_counter() - begin
+        metrics = {"prepare_time": perf_counter() - begin}
+        if session.compile_time is not None:
+            metrics["compile_time"] = session.compile_time
         heap.trim()
         return {
-            "metrics": {"prepare_time": prepared, **_known(compile_time=session.compile_time)},
+            "metrics": metrics,
             "items": answer(Session, session, "items", bench.case.batch),
             "cold": bench.mode.cold,
         }
@@ -236,15 +238,16 @@ class Worker:
         return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
 
     def usage(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Return the peak memory since the case began to be built, what it holds now, and what the kernel counted.
-
-        Requested before the accuracy pass, which takes memory too.
-        """
+        """Return the memory since the case began to be built, and what the kernel counted in its steps."""
         session, device = self._ready
         # If other processes run the steps, the kernel counts there.
         counted = {} if session.elsewhere else self._usage.metrics
-        peak, held = (_memory(session, device, name) for name in ("peak_memory", "held_memory"))
-        return {"metrics": {"peak_memory": float(peak), **_known(held_memory=held), **counted}}
+        # Asked directly, so that an error names the device's method and not the session's that calls it.
+        if type(session).memory is Session.memory:
+            memory = registered(device, "memory", answer(Device, device, "memory"))
+        else:
+            memory = registered(session, "memory", answer(Session, session, "memory", device))
+        return {"metrics": {**memory, **counted}}
 
     def _of_mode_and_device(self) -> dict[str, Any]:
         """Return what the mode and the device measure beside the steps, and notes for readers of the numbers."""
@@ -321,18 +324,6 @@ def registered(owner: object, method: str, metrics: dict[str, float]) -> dict[st
             "error", f"{declaration.whose(owner, method)} returned the unknown metric '{unknown}': {advice}"
         )
     return metrics
-
-
-def _memory(session: Session, device: Device, method: str) -> Any:
-    """Ask the device, or a session that counts by itself."""
-    if getattr(type(session), method) is getattr(Session, method):
-        return answer(Device, device, method)
-    return answer(Session, session, method, device)
-
-
-def _known(**figures: float | None) -> dict[str, float]:
-    """The figures that could be measured here."""
-    return {name: value for name, value in figures.items() if value is not None}
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
