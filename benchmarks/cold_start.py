@@ -25,7 +25,7 @@ from overhead import bare, interval
 from scipy import stats
 
 from ipexperf import run
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.commands import planning
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
@@ -46,7 +46,7 @@ class Round:
     turns: dict[str, list[float]]
 
 
-def ready(case: Case, conditions: Conditions, stack: contextlib.ExitStack) -> Worker:
+def ready(case: NetworkCase, conditions: Conditions, stack: contextlib.ExitStack) -> Worker:
     """Yield a prepared worker."""
     worker = stack.enter_context(conditions.worker())
     worker.prepare(case.to_json(), asdict(conditions.settings))
@@ -58,7 +58,7 @@ def step(worker: Worker, samples: int, block: int) -> float:
 
 
 def one_round(
-    case: Case,
+    case: NetworkCase,
     kinds: dict[str, Conditions],
     anchor: tuple[Worker, int],
     told: argparse.Namespace,
@@ -100,7 +100,7 @@ def spreads(logs: dict[str, list[float]]) -> str:
     return f"{text}; fork over fresh {ratio:.2f}, 95 % interval {ratio / half:.2f} to {ratio * half:.2f}"
 
 
-def tell(case: Case, rounds: list[Round]) -> None:
+def tell(case: NetworkCase, rounds: list[Round]) -> None:
     """Print the results of one case."""
     print(f"{case.id} (batch {case.batch}), {len(rounds)} rounds")
     print("  cold start over the bare script's imports, build and trace:")
@@ -113,7 +113,7 @@ def tell(case: Case, rounds: list[Round]) -> None:
         print(f"  spread between launches (log sd against the anchor): {spreads(logs)}", flush=True)
 
 
-def measure(case: Case, conductor: Conductor, told: argparse.Namespace, chance: random.Random) -> None:
+def measure(case: NetworkCase, conductor: Conductor, told: argparse.Namespace, chance: random.Random) -> None:
     """Run all rounds of one case, after loading its files into the page cache."""
     fresh = conductor.ready(case)
     with contextlib.ExitStack() as stack:

@@ -43,7 +43,8 @@ def section(detail: RunDetail, cases: Sequence[Recorded]) -> Iterator[str]:
     held: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for one in cases:
         if not broken(one):
-            held[one.case.model, one.case.mode][one.case.dtype].add(one.case.stack)
+            axes = one.case.axes
+            held[axes["model"], axes["mode"]][axes["dtype"]].add(axes["stack"])
     for (model, mode), dtypes in sorted(held.items()):
         told = "; ".join(f"{dtype} {', '.join(sorted(dtypes[dtype]))}" for dtype in sorted(dtypes))
         yield f"| {cell(model)} | {cell(mode)} | {told} |"

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import run
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.commands import planning
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
@@ -41,7 +41,7 @@ SCRIPTS = {"train": NETWORK, "infer": NETWORK, "infer_jit": NETWORK, "prefill": 
 class Bare:
     """A process that runs a bare script."""
 
-    def __init__(self, case: Case, conditions: Conditions, log: Any) -> None:
+    def __init__(self, case: NetworkCase, conditions: Conditions, log: Any) -> None:
         threads = conditions.settings.threads or len(os.sched_getaffinity(0))
         command = [conditions.python or sys.executable, str(SCRIPTS[case.mode]), "--threads", str(threads)]
         for name in ("model", "device", "dtype", "mode", "stack", "batch", "size"):
@@ -81,7 +81,7 @@ class Bare:
 
 
 @contextlib.contextmanager
-def bare(case: Case, conditions: Conditions) -> Iterator[Bare]:
+def bare(case: NetworkCase, conditions: Conditions) -> Iterator[Bare]:
     """Yield a bare process that never outlives the block."""
     with tempfile.TemporaryFile() as log:
         process = Bare(case, conditions, log)
@@ -104,7 +104,7 @@ class Times:
     unpaused: list[float]
 
 
-def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: random.Random) -> Times:
+def pair(case: NetworkCase, conditions: Conditions, turns: int, samples: int, chance: random.Random) -> Times:
     """Run one pair of fresh processes in turns: A B, B A, A B ..."""
     times = Times([], [], [], [])
     with contextlib.ExitStack() as stack:
@@ -155,7 +155,7 @@ def tell(name: str, logs: list[float]) -> None:
     print(f"  {name:<9} {interval([-log for log in logs])}", flush=True)
 
 
-def measure(case: Case, conditions: Conditions, told: argparse.Namespace, chance: random.Random) -> None:
+def measure(case: NetworkCase, conditions: Conditions, told: argparse.Namespace, chance: random.Random) -> None:
     """Run all pairs of one case."""
     reported, waited, within = [], [], []
     for index in range(told.pairs):

@@ -1,27 +1,119 @@
-"""A case: one cell of the matrix with its batch and input size."""
+"""What a run measures, its cases: networks, each a cell of the matrix with its input, and functions that tests call."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 AXES = ("model", "device", "dtype", "mode", "stack")
 AGAINST = "against"
 """The knob that names the other arm of a case measured in pairs. Such times are a series of their own."""
-CALL = "call"
-"""The mode of a function that a test measures. Its case has the id of the test as its model, and no dtype or stack of
-its own: those of the plainest case stand there."""
 CONDITIONS = frozenset({"placement", AGAINST})
 """The knobs that say under what a case is run. All others are settings of what it does."""
 ITSELF = "itself"
 """The value of that knob for a case that was compared with itself."""
 
 
+class Case(ABC):
+    """One thing that a run measures: what a network and a function have in common."""
+
+    __slots__: tuple[str, ...] = ()
+    device: str
+    knobs: tuple[tuple[str, str], ...]
+    step: ClassVar[str]
+    """What it is timed in, as people call it."""
+    labelled: ClassVar[bool]
+    """Whether its id promises a dtype and right answers, of which there must be checks."""
+    captures_vary: ClassVar[bool]
+    """Whether one step may do other work than the next: then one that was captured tells little of the others."""
+
+    @property
+    @abstractmethod
+    def plain_id(self) -> str:
+        """The id with all knobs at their defaults."""
+
+    @property
+    def id(self) -> str:
+        """The name for people, with the knobs that are not at their defaults."""
+        return self.plain_id + turned(self.knobs)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.id
+
+    @property
+    def label(self) -> str:
+        """The name where two batches of a network, which have one name, may stand beside one another."""
+        batch = self.inputs.get("batch")
+        return self.name if batch is None else f"{self.name} (batch {batch})"
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """Its value on each axis that it has. By these a run is asked for it."""
+        return {axis: getattr(self, axis) for axis in AXES if axis in self.__slots__}
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What a step works through, by name. A function has nothing of the kind, so its throughput tells nothing."""
+        return {name: getattr(self, name) for name in ("batch", "size", "data") if name in self.__slots__}
+
+    @property
+    def group(self) -> str | None:
+        """Where pytest-benchmark shows it: beside the same mode of its model."""
+        axes = self.axes
+        return f"{axes['model']}-{axes['mode']}" if "model" in axes else None
+
+    @property
+    def slot(self) -> tuple[Any, ...]:
+        """Everything that names its work except the version of its code. Baselines have one place for it."""
+        return self.id, *self.inputs.values()
+
+    @property
+    def uid(self) -> str:
+        """A hash of the content. Cases with the same uid do the same work."""
+        return hashlib.sha256(_ENCODE(self.to_json()).encode()).hexdigest()
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """The knobs that change what the case does, such as packed weights."""
+        return tuple(knob for knob in self.knobs if knob[0] not in CONDITIONS)
+
+    def without_settings(self) -> Self:
+        """Return the same case under the same conditions, with all settings at their defaults."""
+        return self.without(*(name for name, _ in self.settings))
+
+    def without(self, *names: str) -> Self:
+        """Return the same case with these knobs at their defaults."""
+        return self.with_knobs({name: value for name, value in self.knobs if name not in names})
+
+    def with_knobs(self, knobs: Mapping[str, str]) -> Self:
+        """Return the same case with these knobs, and all others at their defaults."""
+        return self.from_json({**self.to_json(), "knobs": knobs})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values. Without knobs the key is left out, so that older cases keep their uids."""
+        # `asdict` copies deeply, and judging asks often.
+        document: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        knobs = dict(document.pop("knobs"))
+        return {**document, "knobs": knobs} if knobs else document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` of this class returned."""
+        return cls(**{**document, "knobs": tuple(sorted(document.get("knobs", {}).items()))})
+
+
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One cell of the matrix. `version` is bumped when the model's code changes: a new series begins."""
+class NetworkCase(Case):
+    """A cell of the matrix with its input. `version` is bumped when the model's code changes: a new series begins."""
 
     model: str
     device: str
@@ -35,74 +127,54 @@ class Case:
     knobs: tuple[tuple[str, str], ...] = ()
     """Settings of the mode or the stack that are not at their default, by name."""
 
-    @property
-    def id(self) -> str:
-        """The name for people: the axes, joined, and the settings that are not at their defaults."""
-        return identify(self)
+    step = "step"
+    labelled = True
+    captures_vary = False
 
     @property
-    def is_call(self) -> bool:
-        """Whether it is a function that a test measures."""
-        return self.mode == CALL
+    def plain_id(self) -> str:
+        return "-".join(getattr(self, axis) for axis in AXES)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCase(Case):
+    """A function that a test measures."""
+
+    test: str
+    """The id of the test."""
+    device: str
+    knobs: tuple[tuple[str, str], ...] = ()
+
+    step = "call"
+    labelled = False
+    captures_vary = True
+
+    @property
+    def plain_id(self) -> str:
+        return self.test
 
     @property
     def name(self) -> str:
-        """What people call it: its id, or the test of a function."""
-        return self.model if self.is_call else self.id
-
-    @property
-    def label(self) -> str:
-        """The same where two batches of a network, which have one id, may stand beside one another."""
-        return self.name if self.is_call else f"{self.id} (batch {self.batch})"
-
-    @property
-    def axes(self) -> dict[str, str]:
-        """Its value on each axis, for people: a function has neither dtype nor stack."""
-        return {axis: "" if self.is_call and axis in ("dtype", "stack") else getattr(self, axis) for axis in AXES}
-
-    @property
-    def uid(self) -> str:
-        """A hash of the content. Cases with the same uid do the same work."""
-        return hashlib.sha256(_ENCODE(self.to_json()).encode()).hexdigest()
-
-    @property
-    def settings(self) -> tuple[tuple[str, str], ...]:
-        """The knobs that change what the case does, such as packed weights."""
-        return tuple(knob for knob in self.knobs if knob[0] not in CONDITIONS)
-
-    def without_settings(self) -> Case:
-        """Return the same case under the same conditions, with all settings at their defaults."""
-        return self.without(*(name for name, _ in self.settings))
-
-    def without(self, *names: str) -> Case:
-        """Return the same case with these knobs at their defaults."""
-        return replace(self, knobs=tuple(knob for knob in self.knobs if knob[0] not in names))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values. Without knobs the key is left out, so that older cases keep their uids."""
-        document = {name: getattr(self, name) for name in _FIELDS}  # `asdict` copies deeply, and judging asks often
-        knobs = dict(document.pop("knobs"))
-        return {**document, "knobs": knobs} if knobs else document
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Case:
-        return cls(**{**document, "knobs": tuple(sorted(document.get("knobs", {}).items()))})
+        return self.test
 
 
-_FIELDS = tuple(field.name for field in fields(Case))
+OF_NETWORKS = tuple(name for name in NetworkCase.__slots__ if name not in FunctionCase.__slots__)
+"""The fields of networks that functions lack."""
+
+
+def from_json(document: Mapping[str, Any]) -> Case:
+    """Read what `to_json` of any case returned."""
+    return (FunctionCase if "test" in document else NetworkCase).from_json(document)
+
+
+def networks(cases: Iterable[Case]) -> list[NetworkCase]:
+    """Return the networks among these cases."""
+    return [case for case in cases if isinstance(case, NetworkCase)]
+
+
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-def of_test(test: str, device: str) -> Case:
-    """Return the case of a test that measures a function, by the id of the test."""
-    return Case(test, device, "fp32", CALL, "stock", batch=1, size=1, data="none")
-
-
-def identify(cell: Any) -> str:
-    """Return the id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`. Of a call: its test."""
-    return joined(cell) + "".join(f"+{name}:{value}" for name, value in cell.knobs)
-
-
-def joined(axes: Any) -> str:
-    """Return the axes, joined, of anything that has them. Of a call: its test."""
-    return str(axes.model) if axes.mode == CALL else "-".join(getattr(axes, axis) for axis in AXES)
+def turned(knobs: Iterable[tuple[str, str]]) -> str:
+    """Return the part of an id that has the knobs."""
+    return "".join(f"+{name}:{value}" for name, value in knobs)

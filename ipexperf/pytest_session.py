@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf import pytest_private
-from ipexperf.case import AXES, Case, of_test
+from ipexperf.case import AXES, Case, FunctionCase, NetworkCase
 from ipexperf.pytest_terminal import Terminal
 from ipexperf.steps import Notice
 
@@ -71,7 +71,7 @@ class CommandSession:
             shown = "" if self.suite else f"\n{output.getvalue().strip()}"
             reason = f"one test is measured, and {len(self.tests)} measure functions ({names})"
             raise UsageError(f"behind -- '{' '.join(arguments)}': {reason}{shown}")
-        return of_test(self.tests[0], invocation.device_of(self.options)), self.suite
+        return FunctionCase(self.tests[0], invocation.device_of(self.options)), self.suite
 
     def collected(self, config: pytest.Config, tests: Sequence[str]) -> None:
         """Keep what was collected."""
@@ -141,7 +141,7 @@ class PytestSession:
             for name in matrix.names(axis):
                 self.config.addinivalue_line("markers", f"{name}: cases whose {axis} is {name} (ipexperf)")
 
-    def choose(self, definition: pytest.Item) -> Sequence[Case]:
+    def choose(self, definition: pytest.Item) -> Sequence[NetworkCase]:
         """The cases of a performance test. Keeps what is wrong as the problem of the session.
 
         Raised here it would be a collection error. Raised after collection it is one sentence and exit code 4.
@@ -149,7 +149,7 @@ class PytestSession:
         from ipexperf.errors import UsageError
         from ipexperf.plan import matrix
 
-        chosen: Sequence[Case] = ()
+        chosen: Sequence[NetworkCase] = ()
         try:
             plan = self.run.plan
             self.problem = plan.why_empty or self.problem
@@ -217,7 +217,7 @@ class PytestSession:
         """Have the run measure the functions of these tests too, or `alone`."""
         from ipexperf import invocation
 
-        self._calls = {test: of_test(test, invocation.device_of(self.options)) for test in tests}
+        self._calls = {test: FunctionCase(test, invocation.device_of(self.options)) for test in tests}
         suite = invocation.suite_of(self.config, self.run.options)
         arms = self.command.arms if self.command else None
         self.run.adopt(tuple(self._calls.values()), suite, arms, alone=alone)

@@ -75,6 +75,8 @@ class Run:
         # Its tests may be of functions alone, which is not known yet.
         self.plan = plan(options, may_be_empty=True)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
+        self._cases: tuple[Case, ...] = self.plan.cases
+        """All that may be measured: the planned networks, and the functions of tests."""
         self._folder = folder
         self._say = say
         self._places = places
@@ -83,11 +85,11 @@ class Run:
         self._recorder = Recorder(options, folder, command)
         self._measurer: Measurer | None = None
         """Who measures, once the run is open."""
-        self._compare_with(comparing.find(options, self.plan.cases, say))
+        self._compare_with(comparing.find(options, self._cases, say))
 
     def _compare_with(self, named: PairPlan | None) -> None:
         """Judge the planned cases beside this arm if there is one, else by their baselines."""
-        self.judge = CaseJudge(self.options, self.plan.cases, OtherArms(named), self._recorder)
+        self.judge = CaseJudge(self.options, self._cases, OtherArms(named), self._recorder)
         self.reporter = Reporter(self.plan, self.judge, self._places, self._folder)
 
     def adopt(
@@ -97,14 +99,14 @@ class Run:
 
         `arms` are both, if `ab` asks.
         """
-        ours = () if alone else self.plan.cases
-        left_out = () if alone else self.plan.left_out
-        self.plan = dataclasses.replace(self.plan, cases=(*ours, *calls), left_out=left_out)
+        if alone:
+            self.plan = dataclasses.replace(self.plan, cases=(), left_out=())
+        self._cases = (*self.plan.cases, *calls)
         self._suite = suite
         if arms is not None:
             self._compare_with(comparing.between(*arms, dict(zip(calls, calls, strict=True)), self.options))
         else:
-            self._compare_with(comparing.find(self.options, self.plan.cases, self._say))
+            self._compare_with(comparing.find(self.options, self._cases, self._say))
 
     def open(self, expected: Iterable[tuple[Case, GateWish]], has_place: Callable[[str], bool]) -> None:
         """Get ready to measure these cases, each with the wish of its test: open the history, take the lease.
@@ -121,7 +123,7 @@ class Run:
             self.judge.baselines.read_files()
         self._recorder.open()
         if self.judge.arms.named is None:  # may make environments, which takes minutes
-            self.judge.arms = live_baseline.find(self.options, self.plan.cases, self.plan.facts, cache, self._say)
+            self.judge.arms = live_baseline.find(self.options, self._cases, self.plan.facts, cache, self._say)
         conductor = Conductor(self.options, self._folder, self._say)  # its budget begins now
         self._measurer = Measurer(self.judge, self.plan.launches, self._suite, conductor, self._say)
         self._measurer.expect(expected, self.plan.facts)

@@ -7,7 +7,7 @@ import random
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.history import History
 from ipexperf.result import Launch, Measurement
 from ipexperf.verdict import Verdict
@@ -40,8 +40,8 @@ def accuracy(model: str, night: int) -> float:
     return 0.0 if model == "wrong" and night >= WRONG else 0.9
 
 
-def case(model: str) -> Case:
-    return Case(model=model, device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
+def case(model: str) -> NetworkCase:
+    return NetworkCase(model=model, device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
 
 
 def started(night: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.ratio import Ratio
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, Sample, SeatRecord
 from ipexperf.verdict import Verdict
@@ -28,9 +28,9 @@ ENVIRONMENT: dict[str, Any] = {
 }
 
 
-def make_case(model: str = "resnet50", **changes: Any) -> Case:
+def make_case(model: str = "resnet50", **changes: Any) -> NetworkCase:
     axes = {"device": "cpu", "dtype": "bf16", "mode": "infer", "stack": "ipex", "batch": 16, "size": 224}
-    return Case(model=model, **(axes | changes))
+    return NetworkCase(model=model, **(axes | changes))
 
 
 def make_launch(index: int, step: float, **metrics: float) -> Launch:
@@ -47,7 +47,7 @@ def make_launch(index: int, step: float, **metrics: float) -> Launch:
 
 
 def make_measurement(
-    case: Case | None = None, steps: tuple[float, ...] = (0.010, 0.011, 0.013), **changes: Any
+    case: NetworkCase | None = None, steps: tuple[float, ...] = (0.010, 0.011, 0.013), **changes: Any
 ) -> Measurement:
     values: dict[str, Any] = {
         "case": case or make_case(),
@@ -76,7 +76,7 @@ def make_round(*arms: SeatRecord, number: int = 1, day: int = 4, **changes: Any)
     return RoundRecord(**(values | changes))
 
 
-def make_seat(case: Case, step: float, role: Role = "case", launch: int | None = 0) -> SeatRecord:
+def make_seat(case: NetworkCase, step: float, role: Role = "case", launch: int | None = 0) -> SeatRecord:
     """An arm of one process, whose turns differ a little."""
     times = tuple(step * (1 + 0.001 * turn) for turn in range(8))
     return SeatRecord(case, role, (times,), launch if role == "case" else None)

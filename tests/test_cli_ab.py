@@ -19,7 +19,7 @@ from fake_rounds import played
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
 from ipexperf import cli
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import worker
 from ipexperf.errors import WorkerError
 from ipexperf.history import History
@@ -70,7 +70,7 @@ def test_an_arm_with_a_wrong_name_or_a_case_that_cannot_run_is_refused(
 
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0"}
 HERE = Facts("/env/bin/python", PACKAGES, frozenset({"avx2", "fma"}))
-CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
+CASE = NetworkCase("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_arm_may_set_knobs(arm: str, turned: str | None) -> None:
     case, reason = parse(arm, "arm a").case(CASE, HERE)
     assert reason is None
     assert case.id == (CASE.id.replace("infer_jit", "infer") if turned is None else CASE.id + turned)
-    assert (case.batch, case.size, case.data) == (32, 32, "digits")
+    assert case.inputs == {"batch": 32, "size": 32, "data": "digits"}
 
 
 def test_an_arm_resets_a_planned_knob_and_keeps_the_placement() -> None:
@@ -307,7 +307,7 @@ def test_an_arm_that_fails_in_the_third_pair_keeps_the_pairs_before(
     turns = iter(range(100))
 
     def time(arm: Arm) -> float:
-        if arm.case.dtype == "fp32" and arm.name == "arm b" and next(turns) == 2:
+        if arm.case.axes["dtype"] == "fp32" and arm.name == "arm b" and next(turns) == 2:
             raise WorkerError("crashed", "killed by SIGSEGV")
         return 1.0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli_answers import refused, run
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, write
@@ -21,7 +21,7 @@ from ipexperf.result import Launch, Measurement
 from ipexperf.verdict import Verdict
 
 KEY = "xeon-8480-2s"
-CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
+CASE = NetworkCase(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
 RUNS = 16
 MOVED = 9
 PAGES = ["report", "--html", "site"]

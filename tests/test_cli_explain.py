@@ -8,7 +8,7 @@ import pytest
 from history_records import ENVIRONMENT, make_measurement
 
 from ipexperf import cli
-from ipexperf.case import Case
+from ipexperf.case import FunctionCase
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.ratio import Ratio
@@ -41,7 +41,7 @@ def test_a_planted_history_runs_nothing(
     (here / "python").write_text("#!/bin/sh\ntouch ran\n")
     (here / "python").chmod(0o755)
     monkeypatch.chdir(here)
-    case = Case(test, "cpu", "fp32", "call", "stock", 1, 0)
+    case = FunctionCase(test, "cpu")
     slower = Verdict(
         "regressed", "slower", ratio=Ratio(2.0, 1.9, 2.1), evidence=PairsEvidence(arm, "4 pairs", (), (0.7,) * 4)
     )

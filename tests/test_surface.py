@@ -20,18 +20,18 @@ import cli_answers
 import pytest
 
 from ipexperf import cli
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.history import History
 from ipexperf.result import METRICS
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden"
 CASES = [
-    Case("resnet50", "cpu", "bf16", "infer_jit", "ipex", 32, 32),
-    Case("resnet50", "xpu", "fp16", "train", "stock", 64, 32),
-    Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("accumulate", "2"), ("optimizer", "lamb"))),
-    Case("bert_base", "cpu", "int8", "infer_jit", "ipex", 8, 32, data="sentences"),
-    Case("dlrm", "cuda", "fp32", "infer_compile", "stock", 512, 32, data="movielens"),
+    NetworkCase("resnet50", "cpu", "bf16", "infer_jit", "ipex", 32, 32),
+    NetworkCase("resnet50", "xpu", "fp16", "train", "stock", 64, 32),
+    NetworkCase("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("accumulate", "2"), ("optimizer", "lamb"))),
+    NetworkCase("bert_base", "cpu", "int8", "infer_jit", "ipex", 8, 32, data="sentences"),
+    NetworkCase("dlrm", "cuda", "fp32", "infer_compile", "stock", 512, 32, data="movielens"),
 ]
 
 

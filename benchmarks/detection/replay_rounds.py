@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.judge import rounds as judge
 from ipexperf.result import RoundRecord, SeatRecord
 
@@ -31,9 +31,9 @@ SIZES = (2, 3, 5, 8)
 SLOWER = (0.0, 0.05, 0.10)
 
 
-def case(name: str) -> Case:
+def case(name: str) -> NetworkCase:
     """Return a case with only an id."""
-    return Case(name, "", "", "", "", 1, 1)
+    return NetworkCase(name, "", "", "", "", 1, 1)
 
 
 def read(path: Path) -> tuple[dict[str, list[RoundRecord]], set[str], dict[str, str]]:
@@ -53,7 +53,7 @@ def read(path: Path) -> tuple[dict[str, list[RoundRecord]], set[str], dict[str, 
     return dict(groups), processors, starts
 
 
-def slowed(one: RoundRecord, name: Case, factor: float) -> RoundRecord:
+def slowed(one: RoundRecord, name: NetworkCase, factor: float) -> RoundRecord:
     """Return the round with the twin of a case slowed by this factor."""
     seats = tuple(
         replace(seat, times=tuple(tuple(factor * x for x in part) for part in seat.times))
@@ -106,7 +106,7 @@ def others(groups: dict[str, list[RoundRecord]], size: int) -> tuple[list[bool],
     for rounds in groups.values():
         base = next(seat.case for seat in rounds[0].seats if seat.role == "twin")
         names = {seat.case for one in rounds for seat in one.seats if seat.role == "case"} - {base}
-        for name in sorted(names, key=lambda x: x.model):
+        for name in sorted(names, key=lambda x: x.name):
             truth = statistics.median(judge.logs(rounds, base, name))
             for first in range(len(rounds)):
                 window = [rounds[(first + n) % len(rounds)] for n in range(size)]
@@ -128,7 +128,7 @@ def by_start(groups: dict[str, list[RoundRecord]], starts: dict[str, str]) -> li
         for start, found in logs.items():
             some = [one for one in rounds if starts[one.uid] == start]
             found[group, "the twin"] = judge.twin_logs(some, base)
-            found |= {(group, name.model): judge.logs(some, base, name) for name in names}
+            found |= {(group, name.name): judge.logs(some, base, name) for name in names}
     if min(len(values) for found in logs.values() for values in found.values()) < 2:
         return []
     rows = ["", "| processes | rounds | spread of a ratio | robust spread |", "|---|---|---|---|"]

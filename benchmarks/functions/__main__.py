@@ -88,7 +88,7 @@ def ours(folder: Path) -> Iterator[dict[str, Any]]:
         for recorded in history.show("last").cases:
             verdict: Any = recorded.verdict
             pairs = len(getattr(verdict.evidence, "log_ratios", ()))
-            yield {"by": "ipexperf", "test": recorded.case.model, "outcome": verdict.outcome, **numbers(verdict.ratio),
+            yield {"by": "ipexperf", "test": recorded.case.name, "outcome": verdict.outcome, **numbers(verdict.ratio),
                    "pairs": pairs, "seconds": round(seconds)}  # fmt: skip
     database.unlink()
 

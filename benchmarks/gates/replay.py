@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.judge import metrics
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.policy import Policy
@@ -30,7 +30,7 @@ EFFECTS = (0.0, 0.01, 0.02, 0.10)
 REPEATED = {metric.repeated: metric.name for metric in METRICS.values() if metric.repeated}
 """The metrics of repeated builds, with the metric in whose place pairs judge them."""
 ALPHA = Policy().alpha / len(metrics.beside_speed(by_default()))
-CASE = Case("any", "cpu", "fp32", "infer", "stock", 1, 1)
+CASE = NetworkCase("any", "cpu", "fp32", "infer", "stock", 1, 1)
 PLAIN = CaseBaseline(CASE, (), {}, "", "", "", None, {})
 
 

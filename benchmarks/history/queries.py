@@ -27,7 +27,7 @@ from typing import Any
 
 from sqlalchemy import create_engine
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, addresses, medians, schema
 from ipexperf.history.changed import changes
@@ -48,10 +48,10 @@ AXES = {
 FIRST = datetime(2020, 1, 1, 2, tzinfo=timezone.utc)
 
 
-def cases(models: int) -> Iterator[Case]:
+def cases(models: int) -> Iterator[NetworkCase]:
     """Return every combination of the axes for this many models."""
     for number, axes in itertools.product(range(models), itertools.product(*AXES.values())):
-        yield Case(f"model{number:04d}", **dict(zip(AXES, axes, strict=True)), batch=32, size=224, data="none")
+        yield NetworkCase(f"model{number:04d}", **dict(zip(AXES, axes, strict=True)), batch=32, size=224, data="none")
 
 
 def rows_of(table: str, columns: tuple[str, ...]) -> str:
@@ -166,7 +166,7 @@ def read_medians(history: History, **filters: str) -> list[medians.Medians]:
         return medians.read(connection, ["step_time"], past=sys.maxsize, **filters)
 
 
-def append(history: History, every: list[Case]) -> None:
+def append(history: History, every: list[NetworkCase]) -> None:
     """Append a run case by case, each committed, with three launches of twenty samples."""
     environment = {"machine_key": KEY, "software": {"torch": "2.8.0", "ipex": "2.8.0"}}
     uid = history.start_run(environment, {"suite": "nightly", "started_at": now()})
@@ -175,10 +175,10 @@ def append(history: History, every: list[Case]) -> None:
     history.finish_run(uid, "finished")
 
 
-def append_rounds(history: History, every: list[Case]) -> None:
+def append_rounds(history: History, every: list[NetworkCase]) -> None:
     """Append three rounds of each group of four cases to the newest run, each committed."""
     uid = history.find_run("last").uid
-    groups: dict[tuple[str, str], list[Case]] = {}
+    groups: dict[tuple[str, str], list[NetworkCase]] = {}
     for case in every:
         groups.setdefault((case.model, case.mode), []).append(case)
     for number, arms in itertools.product(range(3), groups.values()):
@@ -187,7 +187,7 @@ def append_rounds(history: History, every: list[Case]) -> None:
         history.record_round(uid, RoundRecord(uuid.uuid4().hex, name, number, "together", seats, now(), 9.0, 12))
 
 
-def measured(case: Case, environment: dict[str, Any]) -> Measurement:
+def measured(case: NetworkCase, environment: dict[str, Any]) -> Measurement:
     numbers = dict.fromkeys(MEASURED, 0.01)
     samples = tuple(Sample(0.01, 0.02, 0.0) for _ in range(20))
     launches = tuple(Launch(index, "ok", samples=samples, metrics=numbers) for index in range(3))

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from ipexperf import lock
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.history import History
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, write
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.ratio import Ratio
 
 TESTS = Path(__file__).parents[2] / "tests"
-CASE = Case("resnet50", "cpu", "bf16", "infer_jit", "ipex", 8, 224)
+CASE = NetworkCase("resnet50", "cpu", "bf16", "infer_jit", "ipex", 8, 224)
 DAY = "2026-05-04T10:00:00.000000+00:00"
 
 

@@ -17,7 +17,7 @@ from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Dataset, Examples, Model, Task, Tensors
-from ipexperf.case import Case
+from ipexperf.case import Case, NetworkCase
 from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
@@ -118,14 +118,31 @@ class Stack(ABC):
         return []
 
 
-class Mode(ABC):
+class Execution:
+    """In which processes a case runs, and what its samples are. A mode may say otherwise than most."""
+
+    requests: bool = False
+    """True if a sample is the latency of one request, so that its percentiles are compared too."""
+    cold: bool = False
+    """True if only the first step of a process is measured, without warm-up."""
+    fresh: str = ""
+    """Why launches must not be forked from a process that has imported everything. Empty: they may be."""
+    openmp: str = ""
+    """The OpenMP runtime that it requires. It is always preloaded for its workers."""
+
+    def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the cores of each worker that answers requests at the same time. Empty: one worker with all cores."""
+        return []
+
+    def processes(self, case: Case | Cell) -> int:
+        """Return how many processes share the case, each on a device of its own if there are several."""
+        return 1
+
+
+class Mode(Execution, ABC):
     """The kind of step that a case measures on a model."""
 
     name: str
-    planned: bool = True
-    """False if the matrix has no cells of it."""
-    labelled: bool = True
-    """Whether the label of a case promises a dtype and right results, which the worker must prove."""
     trains: bool = False
     data_parallel: bool = False
     """True if several processes train copies of one network."""
@@ -141,19 +158,11 @@ class Mode(ABC):
     """The name of the mode in summaries: `eager` for `infer`. Empty: its own name."""
     plain: str = ""
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
-    requests: bool = False
-    """True if a sample is the latency of one request, so that its percentiles are compared too."""
-    cold: bool = False
-    """True if only the first step of a process is measured, without warm-up."""
     artifact: str = ""
     """The kind of artifact that int8 cases load: `script`, `state` or `program`. Empty: this mode has no int8."""
-    fresh: str = ""
-    """Why launches must not be forked from a process that has imported everything. Empty: they may be."""
     knobs: tuple[Knob, ...] = ()
     batch: int | None = None
     """Batch of its cases. None: the model's."""
-    openmp: str = ""
-    """The OpenMP runtime that this mode requires. It is always preloaded for its workers."""
 
     @property
     def traits(self) -> tuple[str, ...]:
@@ -179,14 +188,6 @@ class Mode(ABC):
         """Return the batch of the model's cases if none is requested."""
         return self.batch or (model.batch_train if self.trains else model.batch_infer)
 
-    def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return the cores of each worker that answers requests at the same time. Empty: one worker with all cores."""
-        return []
-
-    def processes(self, case: Case | Cell) -> int:
-        """Return how many processes share the case, each on a device of its own if there are several."""
-        return 1
-
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         """Return the lines of a user's script that do this with `model` and `inputs`. Empty: none is written down."""
         return ()
@@ -199,7 +200,7 @@ class Mode(ABC):
 class Workbench:
     """Everything a mode needs to open a session."""
 
-    case: Case
+    case: NetworkCase
     model: Model
     device: Device
     mode: Mode

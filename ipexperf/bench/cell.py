@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.case import identify
+from ipexperf.case import turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Cell:
     @property
     def id(self) -> str:
         """The id that the case would have."""
-        return identify(self)
+        return f"{self.model}-{self.device}-{self.dtype}-{self.mode}-{self.stack}{turned(self.knobs)}"
 
     def knob(self, name: str) -> str | None:
         """Return the requested value of a knob, or None if it stays at its default."""

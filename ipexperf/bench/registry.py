@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from ipexperf.bench import declaration
-from ipexperf.bench.api import Mode, Stack, Workbench
+from ipexperf.bench.api import Execution, Mode, Stack, Workbench
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.device import Device
 from ipexperf.bench.model import Dataset, Model, Task
-from ipexperf.case import Case
+from ipexperf.case import Case, NetworkCase
 from ipexperf.errors import AbsentError, UsageError
 
 T = TypeVar("T")
@@ -52,9 +52,9 @@ class Registry(Generic[T]):
                         importlib.import_module(f"{folder}.{module.name}")
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the matrix in alphabetical order."""
+        """Return all names in alphabetical order."""
         self._search()
-        return tuple(sorted(name for name, item in self._items.items() if getattr(item, "planned", True)))
+        return tuple(sorted(self._items))
 
     def get(self, name: str) -> T:
         """Return the leaf with this name. Raise AbsentError with the nearest name if there is none."""
@@ -101,6 +101,14 @@ KINDS: dict[str, Registry[Any]] = {
     registry.kind: registry for registry in (devices, stacks, modes, models, tasks, datasets)
 }
 
+CALLED = Execution()
+"""How functions run."""
+
+
+def execution(case: Case) -> Execution:
+    """Return how a case runs. Of a network its mode says it."""
+    return modes.get(case.mode) if isinstance(case, NetworkCase) else CALLED
+
 
 def used_accelerator() -> str:
     """Return the accelerator that this process has used, or an empty text."""
@@ -129,7 +137,7 @@ def model(name: str, **attributes: Any) -> Callable[[Callable[[], Any]], Callabl
     return register
 
 
-def workbench(case: Case, settings: Settings, say: Callable[[str], None]) -> Workbench:
+def workbench(case: NetworkCase, settings: Settings, say: Callable[[str], None]) -> Workbench:
     """Return the workbench of a case, with its leaves."""
     chosen = models.get(case.model)
     leaves = (chosen, devices.get(case.device), modes.get(case.mode), stacks.get(case.stack), datasets.get(case.data))

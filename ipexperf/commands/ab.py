@@ -131,7 +131,6 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[PairPlan,
     from ipexperf import run
     from ipexperf.commands import progress
     from ipexperf.compare import against, arm
-    from ipexperf.plan import arms
 
     words = _words(arguments, options, progress.say)
     if words[1].python is not None:  # else b is what the plan is made for
@@ -144,8 +143,8 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[PairPlan,
         for planned in plan.cases
     )
     for sides in compared:
-        for name, (case, unmet), facts_of, arm_words in zip("ab", sides, facts, words, strict=True):
-            if reason := arms.why_not(case, facts_of, unmet, arm_words.threads):
+        for name, (case, reason) in zip("ab", sides, strict=True):
+            if reason:
                 raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
     for name, arm_words, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
         arm.check_imports((case for case, _ in cases), arm_words, options, f"arm {name}")

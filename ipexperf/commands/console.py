@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ipexperf import variables
-from ipexperf.case import AXES
+from ipexperf.case import AXES, OF_NETWORKS
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
 
+CASES = (*AXES, "test")
+"""The filters that choose cases."""
 Part: TypeAlias = "RenderableType | Columns"
 """A table, or lines for people."""
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
@@ -96,6 +98,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     """Declare filters and the range of time. Each axis takes a comma-separated list."""
     for axis in AXES:
         parser.add_argument(f"--{axis}", type=_names, help=f"only this {axis}, or these: A,B")
+    parser.add_argument("--test", action="append", help="only the function of this test (repeatable)")
     parser.add_argument("--machine", type=_names, metavar="KEY", help="only this machine_key")
     parser.add_argument("--branch", type=_names, help="only this branch")
     parser.add_argument("--since", metavar="WHEN", help="only runs from this UTC date, moment or run on")
@@ -110,14 +113,14 @@ def _names(text: str) -> list[str]:
 
 
 def filters(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(arguments, name) for name in (*AXES, "machine", "branch", "since", "until")}
+    return {name: getattr(arguments, name) for name in (*CASES, "machine", "branch", "since", "until")}
 
 
 def unknown_filter(arguments: argparse.Namespace, history: History) -> str:
     """The first filter value that no case of the history has, with a suggestion, or an empty text."""
     from ipexperf.bench.registry import nearest
 
-    for axis in AXES:
+    for axis in CASES:
         wanted = getattr(arguments, axis)
         values = history.values(axis) if wanted else ()
         if missing := [name for name in wanted or () if name not in values]:
@@ -181,9 +184,11 @@ def draw(parts: Iterable[Part]) -> None:
 def write_csv(rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows as CSV to standard output, with a header. Missing values are empty."""
     if rows:
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        lacking = {name for name in OF_NETWORKS if all(row.get(name) is None for row in rows)}
+        names = [name for name in rows[0] if name not in lacking]
+        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
         writer.writeheader()
-        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+        writer.writerows({name: _cell(row[name]) for name in names} for row in rows)
 
 
 def _cell(value: Any) -> Any:

@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf.case import NetworkCase
 from ipexperf.commands import console, planning
 from ipexperf.errors import UsageError
 from ipexperf.verdict import PairsEvidence
@@ -39,25 +40,25 @@ def run_explain(arguments: argparse.Namespace) -> int:
         recorded = named(history, arguments.selector, arguments.case_id)[0]
     case = recorded.case
     options = dataclasses.replace(
-        dataclasses.replace(options, device=(case.device,)) if case.is_call else _planning(case, options),
+        _planning(case, options),
         against=_arm(recorded) if arguments.against is None else arguments.against,
         explain=arguments.out,
         explain_all=True,
         without=(*options.without, "record"),
-        benchmark=case.is_call,
+        benchmark=not isinstance(case, NetworkCase),
     )
-    tests = [_test(case)] if case.is_call else ["--pyargs", "ipexperf.suites"]
+    tests = ["--pyargs", "ipexperf.suites"] if isinstance(case, NetworkCase) else [_test(case.name)]
     return CommandSession(options).run([*tests, "-q", "-p", "no:cacheprovider"])
 
 
-def _test(case: Case) -> str:
+def _test(test: str) -> str:
     """The test of a function, as an argument of pytest. Raises UsageError for one that is not of this tree."""
     from ipexperf.bench.machine import source
 
-    path, tree = Path(case.model.partition("::")[0]), source.tree()
-    if case.model.startswith("-") or not path.resolve().is_relative_to(tree):
-        raise UsageError(f"the history names the test {case.model!r}, which is not in {tree}: run it with pytest")
-    return case.model
+    path, tree = Path(test.partition("::")[0]), source.tree()
+    if test.startswith("-") or not path.resolve().is_relative_to(tree):
+        raise UsageError(f"the history names the test {test!r}, which is not in {tree}: run it with pytest")
+    return test
 
 
 def _arm(recorded: Recorded) -> str:
@@ -91,6 +92,8 @@ def _arm(recorded: Recorded) -> str:
 
 def _planning(case: Case, options: Options) -> Options:
     """The options that plan this case alone."""
+    if not isinstance(case, NetworkCase):
+        return dataclasses.replace(options, device=(case.device,))
     return dataclasses.replace(
         options,
         model=options.model or (case.model,),

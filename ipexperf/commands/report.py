@@ -93,7 +93,7 @@ def _factor(recorded: Recorded, paired: Paired | None) -> str:
     from ipexperf.report.speeds import to_beat
 
     base = to_beat(recorded.case)
-    if paired is None or base == recorded.case or not has_numbers(recorded.outcome):
+    if paired is None or base in (None, recorded.case) or not has_numbers(recorded.outcome):
         return ""
     estimate = paired.between(base, recorded.case)
     return "" if estimate is None else estimate.ratio(inverted=True).cell

@@ -20,7 +20,7 @@ def add_trend(subparsers: console.Subparsers) -> None:
 
 
 def run_trend(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.points import COLUMNS, by_series, rows
+    from ipexperf.history.points import by_series, rows, shown
     from ipexperf.history.tables import series_tables, work_text
 
     with console.open_history(arguments) as history:
@@ -37,7 +37,7 @@ def run_trend(arguments: argparse.Namespace) -> int:
         if worked:
             yield worked
 
-    document = rows(points[COLUMNS])
+    document = rows(shown(points))
     return console.output(arguments, document, document, drawn)
 
 

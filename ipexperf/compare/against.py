@@ -268,7 +268,7 @@ def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
     """The verdicts on other metrics than speed. They are judged once, when speed needs no more pairs."""
     pairs = comparison.metrics
     mean = metrics.of_mean(comparison.mean, pairs, entry.policy, entry.gate)
-    return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha, of_call=entry.case.is_call)
+    return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha, captures_vary=entry.case.captures_vary)
 
 
 def _seats(case: Case, pair: Pair) -> tuple[SeatRecord, SeatRecord]:
@@ -306,8 +306,8 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
     facts = arm.facts(words, options, source)
     others = {}
     for case in cases:
-        others[case], unmet = words.case(case, facts)
-        if reason := arms.why_not(others[case], facts, unmet, words.threads):
+        others[case], reason = words.case(case, facts)
+        if reason:
             raise UsageError(f"{source}: {others[case].id} cannot run: {reason}")
         if reason := arms.no_turns(case):
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")

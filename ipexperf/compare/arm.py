@@ -15,7 +15,7 @@ from ipexperf import scratch
 from ipexperf import variables as ours
 from ipexperf.bench.machine import source as users_files
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.case import Case
+from ipexperf.case import Case, networks
 from ipexperf.conduct import placement, process, worker
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.environments import make, sources
@@ -106,7 +106,7 @@ def check_imports(cases: Iterable[Case], words: ArmSpec, options: Options, sourc
     """
     if words.build or (words.python is None and not words.variables):
         return
-    for stack, device in dict.fromkeys((case.stack, case.device) for case in cases if not case.is_call):
+    for stack, device in dict.fromkeys((case.stack, case.device) for case in networks(cases)):
         variables = {**matrix.variables(options, (device,)), **words.variables}
         try:
             with worker.Worker(words.python or options.python, variables, options.timeout) as probe:
@@ -149,7 +149,7 @@ def differ(
     """
     lines = [
         *_changed_files(a, b, environments, ran),
-        *changed_case(replace(a.case, knobs=()), replace(b.case, knobs=())),
+        *changed_case(a.case.with_knobs({}), b.case.with_knobs({})),
     ]
     settings: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (dict(a.case.knobs), dict(b.case.knobs)),

@@ -38,7 +38,7 @@ RETRIES = 1
 class GroupRequest:
     """A group to measure, and how."""
 
-    group: Group
+    group: Group[Case]
     launches: int
     twin: bool = False
     precision: float | None = None
@@ -204,7 +204,7 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         if not waiting:
             return Together(self._effort), [], []
         arms, rest = self._beside(waiting)
-        cold = registry.modes.get(arms[0].entry.case.mode).cold and len(arms) > 1
+        cold = registry.execution(arms[0].entry.case).cold and len(arms) > 1
         return Apart(self._effort) if cold else Together(self._effort), [self._lineup(arms)], rest
 
     def take(self, lineup: Lineup[ArmInRound], played: Round) -> list[CaseInProgress]:
@@ -273,7 +273,7 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         """The arms of the next part of a round, and the entries left for later."""
         plainest = self._plainest()
         first = next((entry for entry in waiting if entry.case == plainest), waiting[0])
-        if registry.modes.get(first.case.mode).cold:
+        if registry.execution(first.case).cold:
             twinned = self._request.twin and first.case == plainest and len(self._entries) > 1
             twin = [ArmInRound(first, "twin")] if twinned else []
             return [*(ArmInRound(entry, "case") for entry in waiting), *twin], []

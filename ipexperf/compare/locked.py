@@ -104,8 +104,8 @@ def _cases_of_arm(words: ArmSpec, cases: Iterable[Case], facts: Facts) -> tuple[
     """The case of the other arm for each that can be measured in pairs, and why the others cannot."""
     able, unable = {}, {}
     for case in cases:
-        other, unmet = words.case(case, facts)
-        if reason := arms.why_not(other, facts, unmet, words.threads) or arms.no_turns(case):
+        other, reason = words.case(case, facts)
+        if reason := reason or arms.no_turns(case):
             unable[case] = reason
         else:
             able[case] = other

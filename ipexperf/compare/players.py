@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.order import TurnShape
 from ipexperf.conduct import instances
@@ -165,8 +164,7 @@ class Player(ABC):
         """The launch record with the accuracy of its results, if the arm asks for it."""
         if not self.arm.accuracy:
             return launch
-        labelled = registry.modes.get(self.arm.case.mode).labelled
-        return with_accuracy(self.workers[0], launch, final=self.arm.final, labelled=labelled)
+        return with_accuracy(self.workers[0], launch, final=self.arm.final, labelled=self.arm.case.labelled)
 
     def dismiss(self) -> None:
         """End the processes: what they took is free for the accuracy passes of the others."""
@@ -256,7 +254,7 @@ class WorkerPlayer(Player):
             launch = with_sample_note(launch, samples, self.arm.conditions)
         launch = with_wait_note(launch, samples, self.arm.conditions)
         if self.arm.prove:
-            launch = with_proof(self.worker, launch, labelled=registry.modes.get(self.arm.case.mode).labelled)
+            launch = with_proof(self.worker, launch, labelled=self.arm.case.labelled)
         if self.arm.trace is not None:
             self.worker.ask("trace", folder=str(self.arm.trace))
         return not_fresh(launch, forked=1.0) if self.arm.conditions.settings.forked else launch

@@ -215,7 +215,7 @@ class Walk:
         self._walks += 1
         began = spoken = time.monotonic()
         once = functools.cache(say)
-        tests = {arms[0].case.model: arms for arms in rounds}
+        tests = {arms[0].case.name: arms for arms in rounds}
         with contextlib.ExitStack() as stack:
             count = len(rounds[0])
             sessions = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts import artifact, weights
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import ask_facts
@@ -34,7 +34,7 @@ class CaseFiles:
         self._failed: dict[Path, WorkerError] = {}
         """Files that could not be made. The next case does not try again, because the seed is the same."""
 
-    def made(self, case: Case, conditions: Conditions, python: str | None, source: str) -> Conditions:
+    def made(self, case: NetworkCase, conditions: Conditions, python: str | None, source: str) -> Conditions:
         """The conditions of a case with the files that it loads. Makes those that are not in the cache.
 
         Inference loads trained weights, and int8 a network quantised by the interpreter that will run it: `python`, if
@@ -56,7 +56,9 @@ class CaseFiles:
             conditions = conditions.with_settings(artifact=str(path))
         return conditions
 
-    def _ensure(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
+    def _ensure(
+        self, do: str, path: Path, case: NetworkCase, conditions: Conditions, sides: Sequence[str] = ()
+    ) -> Path:
         """A file that the case loads. A worker makes it if it is missing or damaged."""
         if path in self._failed:
             raise self._failed[path]

@@ -14,14 +14,14 @@ from typing import Any
 
 from ipexperf import lock, scratch
 from ipexperf.bench import registry
-from ipexperf.bench.api import Mode
+from ipexperf.bench.api import Execution
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.device import Device
 from ipexperf.bench.machine.inventory import Inventory
 from ipexperf.bench.machine.placement import ranges
 from ipexperf.bench.process import environment as surroundings
-from ipexperf.case import Case
+from ipexperf.case import Case, NetworkCase
 from ipexperf.conduct import gate, lease, memory_limit, placement, process
 from ipexperf.conduct.case_files import CaseFiles
 from ipexperf.conduct.conditions import Conditions
@@ -35,8 +35,8 @@ from ipexperf.judge.policy import GatePolicy
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
-SAMPLES_OF_CALL, SECONDS_OF_CALL = 10, 0.1
-"""The least of a function in a session, unless the command line says otherwise: a suite has hundreds."""
+LEAST_OF_FUNCTIONS = {"samples": 10, "seconds": 0.1}
+"""The least of a function's launch, unless the command line says otherwise: a suite has hundreds."""
 NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
 """The note of every launch with `--perf-lease off`."""
 
@@ -96,7 +96,7 @@ class Conductor:
         """
         self.reserve((case,))
         conditions = self._conditions(case, python)
-        if case.is_call:
+        if not isinstance(case, NetworkCase):
             return conditions
         self._footprints.refuse_larger(case, conditions)
         return self._files.made(case, conditions, python, source)
@@ -133,7 +133,7 @@ class Conductor:
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
     ) -> list[Launch]:
         """Add to the launches what share of the roof they reached, unless that is switched off."""
-        if self._roofs is None or not environment:
+        if self._roofs is None or not environment or not isinstance(case, NetworkCase):
             return launches
         return self._roofs.with_shares(launches, case, conditions, environment)
 
@@ -161,8 +161,7 @@ class Conductor:
                 "variables": {},
             }
         locked = self._locked({**environment, "git": self._source})
-        mode = registry.modes.get(case.mode)
-        if not mode.requests:  # whose samples are of several workers
+        if not registry.execution(case).requests:  # whose samples are of several workers
             launches = growth.noted(launches)
         return Measurement(case, tuple(launches), locked, started, now(), cut)
 
@@ -183,46 +182,44 @@ class Conductor:
     def _conditions(self, case: Case, python: str | None = None) -> Conditions:
         device = registry.devices.get(case.device)
         data = str(self._options.data) if self._options.data else None
-        folder = None if case.is_call else registry.datasets.get(case.data).find(data)[0]
         settings = Settings(
             load=self.load,
             threads=self._options.threads,
-            checkpoint=str(self._cache.resolve() / "checkpoints" / f"{case.id}.pt"),
             data_folder=data,
-            data_file=folder,
             shared=str(self._shared.path),
             cards=self._cards(case),
         )
+        least = {name: getattr(self._options, name) for name in LEAST_OF_FUNCTIONS}
+        if isinstance(case, NetworkCase):
+            checkpoint = str(self._cache.resolve() / "checkpoints" / f"{case.id}.pt")
+            data_file = registry.datasets.get(case.data).find(data)[0]
+            settings = dataclasses.replace(settings, checkpoint=checkpoint, data_file=data_file)
+        else:
+            least |= {name: few for name, few in LEAST_OF_FUNCTIONS.items() if name not in self._options.sources}
         conditions = Conditions(
             settings,
             python=self._options.python,
             variables=answer(Device, device, "variables", self._options.index(case.device), os.environ),
             accelerator=device.accelerator,
             timeout=self._options.timeout,
-            samples=self._least("samples", SAMPLES_OF_CALL, case),
-            seconds=self._least("seconds", SECONDS_OF_CALL, case),
+            **least,
             say=self._say,
             notes=(NO_LEASE,) if self._options.lease == lease.OFF else (),
             gate=self._policy,
             memory=self._memory,
             start=self._start,
         )
-        openmp = registry.modes.get(case.mode).openmp
         options = dataclasses.replace(self._options, python=python or self._options.python)
-        placed = placement.find(options, openmp)
+        placed = placement.find(options, registry.execution(case).openmp)
         if placed is not None and placed.usual and device.hosted and not self._told_cores:
             self._told_cores = True
             self._say(placement.USUAL.format(ranges(placed.placement.cores or ())))
         return placement.apply(conditions, case, placed)
 
-    def _least(self, name: str, of_call: float, case: Case) -> Any:
-        """What the command line says of a launch's length, or the usual."""
-        return of_call if case.is_call and name not in self._options.sources else getattr(self._options, name)
-
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
         """Variables that give each process of a case a device of its own, if it has several processes."""
-        mode, device = registry.modes.get(case.mode), registry.devices.get(case.device)
-        processes = answer(Mode, mode, "processes", case)
+        execution, device = registry.execution(case), registry.devices.get(case.device)
+        processes = answer(Execution, execution, "processes", case)
         if processes == 1:
             return ()
         first = self._options.index(case.device)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ipexperf.bench import registry
-from ipexperf.case import Case
+from ipexperf.case import Case, NetworkCase, networks
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Server, ServerSpec, start_servers
 from ipexperf.errors import ForkError, WorkerError
@@ -57,7 +57,7 @@ class ForkServers:
         """
         forking = FRESH
         with contextlib.ExitStack() as stack:
-            imports = any(registry.models.get(case.model).imports for case, _ in cases)
+            imports = any(registry.models.get(case.model).imports for case in networks(case for case, _ in cases))
             for ahead in dict.fromkeys((imports, False)):
                 try:
                     servers = stack.enter_context(start_servers(self._specs(cases, arms, ahead=ahead)))
@@ -81,6 +81,7 @@ class ForkServers:
 
 def _server_spec(case: Case, conditions: Conditions, *, ahead: bool) -> ServerSpec:
     """The server that forks workers of this case. With `ahead`, it also imports what building the model does."""
+    assert isinstance(case, NetworkCase)  # noqa: S101 - functions run in sessions of pytest, which nothing forks
     model = registry.models.get(case.model)
     imports = model.imports if ahead else ()
     variables = tuple(sorted(conditions.variables.items()))

@@ -56,7 +56,7 @@ def claims(device: str, index: int, environment: Mapping[str, str], processes: i
 
 def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[str]:
     """What a case claims."""
-    return claims(case.device, index, environment, registry.modes.get(case.mode).processes(case))
+    return claims(case.device, index, environment, registry.execution(case).processes(case))
 
 
 class Lease:

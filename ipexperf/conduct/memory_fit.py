@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts.footprint import Footprint
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.errors import WorkerError
@@ -25,7 +25,7 @@ class Footprints:
         self._say = say
         self._known: dict[tuple[str, int, str, bool], Footprint] = {}
 
-    def refuse_larger(self, case: Case, conditions: Conditions) -> None:
+    def refuse_larger(self, case: NetworkCase, conditions: Conditions) -> None:
         """Raise WorkerError if the case is larger than its model's default, which fits, and too large to fit here."""
         if not registry.devices.get(case.device).hosted or not larger(case):
             return
@@ -39,7 +39,7 @@ class Footprints:
         processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
         refuse(case, footprint, conditions.memory, processes)
 
-    def _footprint(self, case: Case, conditions: Conditions) -> Footprint:
+    def _footprint(self, case: NetworkCase, conditions: Conditions) -> Footprint:
         key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
         if key not in self._known:
             plain = replace(case, stack="stock", dtype="fp32", knobs=())
@@ -49,13 +49,13 @@ class Footprints:
         return self._known[key]
 
 
-def larger(case: Case) -> bool:
+def larger(case: NetworkCase) -> bool:
     """Whether the case is larger than its model's default, which was chosen to fit."""
     model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
     return case.size > model.size or case.batch > mode.batch_of(model)
 
 
-def refuse(case: Case, footprint: Footprint, limit: int, processes: int = 1) -> None:
+def refuse(case: NetworkCase, footprint: Footprint, limit: int, processes: int = 1) -> None:
     """Raise WorkerError if the case needs more memory than its workers may use, by a lower bound."""
     narrower = DTYPES[case.dtype].width / DTYPES[PLAIN].width
     activations = (footprint.kept if registry.modes.get(case.mode).trains else footprint.passing) * narrower

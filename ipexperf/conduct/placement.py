@@ -20,7 +20,7 @@ from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench import declaration, registry
-from ipexperf.bench.api import Mode
+from ipexperf.bench.api import Execution
 from ipexperf.bench.machine import heap, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, PRELOADED, Placement, ranges
@@ -66,12 +66,12 @@ class Placed:
 
 
 def apply(conditions: Conditions, case: Case, placed: Placed | None) -> Conditions:
-    """The conditions with this placement, and those of each instance if the mode has several workers."""
-    device, mode = registry.devices.get(case.device), registry.modes.get(case.mode)
+    """The conditions with this placement, and those of each instance if the case has several workers."""
+    device, execution = registry.devices.get(case.device), registry.execution(case)
     if placed is not None and placed.usual and device.accelerator:
         placed = None
     cores = placed.placement.cores if placed and placed.placement.cores else tuple(placement.allowed())
-    shares = declaration.answer(Mode, mode, "shares", case, cores)
+    shares = declaration.answer(Execution, execution, "shares", case, cores)
     alone = placed or Placed(Placement())
     parts = tuple(_under(conditions, alone.share(share)) for share in shares)
     if placed is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.evidence import peaks
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.placement import SET_BY_LAUNCHERS
@@ -30,7 +30,7 @@ class Roofs:
         self._known: dict[str, Mapping[str, float]] = {}
 
     def with_shares(
-        self, launches: Sequence[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
+        self, launches: Sequence[Launch], case: NetworkCase, conditions: Conditions, environment: Mapping[str, Any]
     ) -> list[Launch]:
         """Add to the launches their operations per second, and the share of the roof that these are."""
         work = counted_work(launches)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ipexperf import units
-from ipexperf.case import AGAINST
+from ipexperf.case import AGAINST, NetworkCase
 from ipexperf.dashboard import data
 from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Story
@@ -20,7 +20,7 @@ from ipexperf.ratio import Ratio
 from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, roofs
 from ipexperf.report.moved import changed
-from ipexperf.report.rerun import assignments, command
+from ipexperf.report.rerun import assignments, command, of_function, options
 from ipexperf.result import PRIMARY
 
 DOTS = 120
@@ -87,8 +87,7 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
     if spot.median is not None:
         apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""
         text = units.plural(spot.n, "launch", "launches")
-        name = "call" if entry.case.is_call else "step"
-        rows.append((name, data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
+        rows.append((entry.case.step, data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
     verdict = recorded.verdict
     if verdict and verdict.ratio is not None:
         over = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
@@ -187,16 +186,13 @@ def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
     variables = again.get("variables", {})
     if verdict and verdict.pairs and verdict.pairs.own:
         return assignments(variables) + data.own_command(meta)  # only the words of `ab` have both arms
+    if not isinstance(case, NetworkCase):
+        benchmark = "--perf-benchmark" in (meta.get("command") or ())
+        return of_function(case.name, None, "", variables, benchmark=benchmark)
     target = again.get("targets", {}).get(case.model, "")
-    return command(
-        case,
-        max(1, len(recorded.counted)),
-        target=target,
-        load=again.get("load", ()),
-        plain_size=case.size if target else None,
-        index=again.get("indices", {}).get(case.device, 0),
-        variables=variables,
-    )
+    index, size = again.get("indices", {}).get(case.device, 0), case.size if target else None
+    chosen = options(case, target=target, load=again.get("load", ()), plain_size=size, index=index)
+    return command(chosen, max(1, len(recorded.counted)), variables=variables)
 
 
 def _data(

@@ -97,7 +97,7 @@ def named(entry: CaseStory, root: str = "") -> dict[str, Any]:
         "page": f"{root}cases/{entry.slug}.html",
         "id": case.id,
         **case.axes,
-        "batch": case.batch,
+        "batch": case.inputs.get("batch"),
         "machine": entry.line.machine_key,
     }
 

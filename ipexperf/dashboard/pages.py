@@ -189,7 +189,7 @@ def _plain(value: Any) -> str:
 
 def gains(story: Story) -> dict[str, Any]:
     """Return the speed-ups of dtypes, stacks, devices and settings, from the newest run of every case."""
-    pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
+    pages = {(entry.case.slot[:2], entry.line.machine_key): entry.slug for entry in story.entries}
     compared = speedups([entry.newest for entry in story.entries if not entry.experiment], paired=story.paired)
     runs = {speedup.run_uid for speedup in compared}
     paired = [speedup.paired for speedup in compared if speedup.speedup is not None]
@@ -198,7 +198,7 @@ def gains(story: Story) -> dict[str, Any]:
         {
             **{name: getattr(speedup, name) for name in names},
             "id": speedup.case_id,
-            "page": f"cases/{pages[speedup.case_id, speedup.batch, speedup.machine_key]}.html",
+            "page": f"cases/{pages[(speedup.case_id, speedup.batch), speedup.machine_key]}.html",
             "machine": speedup.machine_key,
             **{name: data.short(value) for name, value in numbers(speedup.speedup, "speedup").items()},
             "note": "; ".join(filter(None, (plural(speedup.rounds, "round") if speedup.paired else "", speedup.note))),

@@ -103,7 +103,7 @@ def drawn() -> list[str]:
 def gather(history: History, limit: int) -> Story:
     """Read the newest runs. Changes are found in the whole history."""
     board = history.board((*drawn(), *accuracies()), limit)
-    lines = sorted(board.lines, key=lambda line: (line.case.id, line.case.batch, line.machine_key, line.case.uid))
+    lines = sorted(board.lines, key=lambda line: (line.case.slot, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
     paired = history.paired(newest for line in lines if (newest := _of(recorded, board, line, 1)) is not None)
     factors = _factors(recorded, paired)
@@ -178,19 +178,16 @@ def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: L
 def _factors(
     recorded: Mapping[tuple[str, str, str], Recorded], paired: Mapping[tuple[str, str], Paired]
 ) -> dict[tuple[str, str, str], Ratio]:
-    """Return the speed of each sound case relative to the reference of its group, of the same run and machine.
-
-    A function has no reference.
-    """
+    """Return the speed of each sound network relative to the reference of its group, of the same run and machine."""
     speeds = {
         (run, machine, measurement.case): statistics.geometric_mean(measurement.values[THROUGHPUT])
         for (run, machine, _), measurement in recorded.items()
         if not measurement.unsound(THROUGHPUT)
     }
     return {
-        (run, machine, case.uid): _factor(speed / base, paired.get((run, machine)), to_beat(case), case)
+        (run, machine, case.uid): _factor(speed / base, paired.get((run, machine)), plain, case)
         for (run, machine, case), speed in speeds.items()
-        if (base := speeds.get((run, machine, to_beat(case)))) is not None and not case.is_call
+        if (plain := to_beat(case)) and (base := speeds.get((run, machine, plain))) is not None
     }
 
 

@@ -21,7 +21,7 @@ from ipexperf import units
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.case import Case
+from ipexperf.case import Case, FunctionCase
 from ipexperf.compare import arm
 from ipexperf.compare.against import PairPlan
 from ipexperf.compare.arm import Arm
@@ -93,7 +93,9 @@ def write(
         elif time.monotonic() > until:
             yield f"no dossier of {case.id}: those before it took {units.seconds(SECONDS)}"
         else:
-            maker = _Maker(question, question.against, conductor, suite if case.is_call else None, say)
+            maker = _Maker(
+                question, question.against, conductor, suite if isinstance(case, FunctionCase) else None, say
+            )
             try:
                 path, lines = maker.make(folder)
             except Exception as error:  # noqa: BLE001 - the verdicts are there, and a page on one must not lose them
@@ -224,7 +226,7 @@ class _Maker:
         yield f"What differs: {few(differs, between='; ') or 'nothing that is recorded'}"
         name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
         step = played.results[0].launch.metrics.get(PRIMARY, 0.0)
-        a = "a call" if case.is_call else "a step"
+        a = f"a {case.step}"
         lost = f"{units.seconds(after - before)} more {a} in {name}" if after - before > NOTABLE * step else ""
         names = ", ".join(cause.name for cause in known)
         what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))

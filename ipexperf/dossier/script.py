@@ -16,7 +16,7 @@ from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.networks import own_target
-from ipexperf.case import AXES, Case
+from ipexperf.case import NetworkCase, networks
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.walk import Suite
 from ipexperf.conduct import process
@@ -70,14 +70,14 @@ print(f"a {{a:.4g}} s, b {{b:.4g}} s a step: b takes {{ratio:.3f}} times as long
 
 def of(a: Arm, b: Arm, suite: Suite | None) -> tuple[str, str]:
     """Return the script for two arms of a case, or an empty text and why there is none."""
-    if suite is not None:
-        work = _work([_of_test(b.case)])
-    else:
-        bodies = [_of_network(side.case) for side in (a, b)]
+    if cases := networks((a.case, b.case)):
+        bodies = [_of_network(case) for case in cases]
         if not all(bodies):
-            kinds = " and ".join(dict.fromkeys(side.case.mode for side in (a, b)))
-            return "", f"{kinds} of {b.case.model} is not written down as a short script"
+            kinds = " and ".join(dict.fromkeys(case.mode for case in cases))
+            return "", f"{kinds} of {cases[-1].model} is not written down as a short script"
         work = _work(bodies)
+    else:
+        work = _work([_of_test(b.case.name)])
     folder = str(suite.folder if suite else Path.cwd())
     names = _names((a, b))
     arms = {name: _described(side, names, folder) for name, side in (("a", a), ("b", b))}
@@ -144,7 +144,7 @@ def _work(bodies: Sequence[Sequence[str]]) -> str:
     return "\n".join(["def work():", *lines, ""])
 
 
-def _of_test(case: Case) -> tuple[str, ...]:
+def _of_test(test: str) -> tuple[str, ...]:
     """The lines that run a test whose function is stepped by pytest alone, in place of any fixture that measures."""
     settings = ("-q", "-s", "-p", "no:ipexperf", "-p", "no:benchmark", "-p", "no:codspeed", "-p", "no:cacheprovider")
     return (
@@ -158,11 +158,11 @@ def _of_test(case: Case) -> tuple[str, ...]:
         "    @pytest.fixture",
         "    def benchmark(self): return call",
         "    perf = benchmark",
-        f"pytest.main([{case.model!r}, {', '.join(map(repr, settings))}], plugins=[Plugin()])",
+        f"pytest.main([{test!r}, {', '.join(map(repr, settings))}], plugins=[Plugin()])",
     )
 
 
-def _of_network(case: Case) -> tuple[str, ...]:
+def _of_network(case: NetworkCase) -> tuple[str, ...]:
     """The lines that build a network as its case does, and step it. Empty if they are not written down."""
     model, mode, stack = (
         registry.models.get(case.model),
@@ -171,7 +171,7 @@ def _of_network(case: Case) -> tuple[str, ...]:
     )
     if mode.data_parallel:
         return ()
-    lines = mode.script(Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs), stack)
+    lines = mode.script(Cell(**case.axes, knobs=case.knobs), stack)
     built, loss = _built(case), _loss(case) if mode.trains else ""
     if not lines or not built or (mode.trains and not loss):
         return ()
@@ -199,7 +199,7 @@ def _stepping(lines: Sequence[str]) -> Sequence[str]:
     return (*before, f"{indent}for _ in steps():", f"{indent}    {OUTPUTS}")
 
 
-def _built(case: Case) -> tuple[str, ...]:
+def _built(case: NetworkCase) -> tuple[str, ...]:
     """The lines that build the network. Empty for one of a hub."""
     model = registry.models.get(case.model)
     if model.target:
@@ -227,7 +227,7 @@ def _run(file: str) -> tuple[str, ...]:
     return ("import runpy, types", f"own = types.SimpleNamespace(**runpy.run_path({file!r}))")
 
 
-def _loss(case: Case) -> str:
+def _loss(case: NetworkCase) -> str:
     """The line that defines `loss_of`, or an empty text if none does."""
     model = registry.models.get(case.model)
     if model.task == "classification":

@@ -39,12 +39,12 @@ class Changed:
     direction: str
     case_id: str
     case_uid: str
-    model: str
+    model: str | None
     device: str
-    dtype: str
-    mode: str
-    stack: str
-    batch: int
+    dtype: str | None
+    mode: str | None
+    stack: str | None
+    batch: int | None
     machine_key: str
     metric: str
     unit: str

@@ -26,12 +26,12 @@ class ComparedCase:
 
     case_id: str
     case_uid: str
-    model: str
+    model: str | None
     device: str
-    dtype: str
-    mode: str
-    stack: str
-    batch: int
+    dtype: str | None
+    mode: str | None
+    stack: str | None
+    batch: int | None
     metric: str
     unit: str
     higher_is_better: bool | None

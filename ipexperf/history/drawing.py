@@ -50,13 +50,16 @@ def human(value: float | None, unit: str) -> str:
 class Columns:
     """A table that does without empty columns and its spare ones, the first of them first, where not all have room.
 
-    Its rows are cells by the names of their columns. Of spare columns with commas between them, none is shown without
-    the others.
+    Its rows are cells by the names of their columns, None where there is no such cell: a column without any is not
+    there. Of spare columns with commas between them, none is shown without the others.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, str]], spare: Sequence[str]) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, object]], spare: Sequence[str]) -> None:
         # Text, not str: the output of a worker is not markup.
-        self._rows = [{name: Text(cell, style=_STYLES.get(cell, "")) for name, cell in row.items()} for row in rows]
+        cells = [*rows]
+        names = [name for name in cells[0] if any(row[name] is not None for row in cells)] if cells else []
+        texts = ({name: "-" if row[name] is None else str(row[name]) for name in names} for row in cells)
+        self._rows = [{name: Text(cell, style=_STYLES.get(cell, "")) for name, cell in row.items()} for row in texts]
         self._spare = spare
 
     def fitted(self, console: Console) -> tuple[Table | Group, Sequence[str]]:
@@ -97,7 +100,7 @@ def remarks(told: Iterable[tuple[str, str, str]], alike: Callable[[str], str] = 
     first: dict[str, str] = {}
     for case, of, remark in rows:
         if remark:
-            cases[first.setdefault(alike(remark), remark)].append(f"{case}, {of}" if count[case] > 1 else case)
+            cases[first.setdefault(alike(remark), remark)].append(f"{case}, {of}" if of and count[case] > 1 else case)
     return Text("\n".join(f"{few(list(dict.fromkeys(names)), NAMED)}: {remark}" for remark, names in cases.items()))
 
 

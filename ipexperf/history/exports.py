@@ -53,7 +53,7 @@ def _sound(detail: RunDetail) -> list[Recorded]:
 
 def _name(case: Case) -> str:
     """Return the id with the batch, because two batches of a case share the id. A function has its test's."""
-    return case.name if case.is_call else f"{case.id}[{case.batch}]"
+    return f"{case.id}[{case.inputs['batch']}]" if case.inputs else case.name
 
 
 def _paired(detail: RunDetail, case: Case) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def _benchmark(recorded: Recorded, paired: list[dict[str, Any]]) -> dict[str, An
         stats.update(value)
     facts = {"case": case.to_json(), "verdict": recorded.outcome, "run": recorded.run_uid}
     return {
-        "group": f"{case.model}-{case.mode}",
+        "group": case.group,
         "name": _name(recorded.case),
         "fullname": _name(recorded.case),
         "params": None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ipexperf.history import changed, comparison, speedups
-from ipexperf.history.points import COLUMNS, NUMBERS
+from ipexperf.history.points import NUMBERS, shown, whole
 from ipexperf.history.records import SHOWN, RunRecord, Summary
 from ipexperf.history.store import History
 from ipexperf.ratio import HINT, flat
@@ -57,7 +57,7 @@ def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS))
 def trend(db: Target, metric: str | None = PRIMARY, **filters: Unpack[TrendFilters]) -> pd.DataFrame:
     """Return one row per case, metric and run, oldest first. `filters` are the arguments of `History.trend`."""
     with History.open(db, create=False) as history:
-        return _typed(history.trend(metric, **filters)[COLUMNS], NUMBERS)
+        return _typed(shown(history.trend(metric, **filters)), NUMBERS)
 
 
 def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **filters: Unpack[Filters]) -> pd.DataFrame:
@@ -88,4 +88,4 @@ def _typed(table: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
         if str(name).endswith(("started_at", "finished_at")):
             table[name] = pd.to_datetime(table[name], utc=True, format="ISO8601")
     # A column of None alone would have the dtype object, which breaks calculations.
-    return table.astype(dict.fromkeys(numbers, "float64"))
+    return whole(table.astype(dict.fromkeys(numbers, "float64")))

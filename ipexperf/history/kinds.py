@@ -42,7 +42,7 @@ _ANSWERS = {"parts?": [_PART], "weights?": str, "processes?": int}
 HOLDS: Mapping[str, Any] = {
     "environment.doc": {"machine_key": str, "hardware?": {"host?": str | None}, "software?": _ANY}
     | {"variables?": dict[str, str | None], "source?": _TEXTS | None, "lock?": str | None},
-    "case.params": {"size": int, "data": str, "knobs?": _TEXTS},
+    "case.params": {"size?": int, "data?": str, "knobs?": _TEXTS},
     "run.meta": {"suite?": str, "command?": ([str], None), "git?": _ANY | None, "again?": _ANY}
     | {"settled?": {"line?": str}},
     "launch.doc": {f"{name}?": hint for name, hint in get_type_hints(Launch).items()}

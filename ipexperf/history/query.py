@@ -101,8 +101,8 @@ class Queries:
     ) -> pd.DataFrame:
         """Return the points of every matching series as rows, oldest first. `limit` keeps the newest runs of each.
 
-        A filter is one value or several: an axis, `machine` or `branch`. `since` and `until` are dates, moments or
-        runs.
+        A filter is one value or several: an axis, `test`, `machine` or `branch`. `since` and `until` are dates, moments
+        or runs.
         """
         from ipexperf.history import points  # pandas is slow to import, and a run that is recorded needs none
 
@@ -164,7 +164,9 @@ class Queries:
         """The values of one axis that the cases of this history have."""
         column = case.c[axis]
         with self.reading() as connection:
-            return tuple(connection.execute(select(column).distinct().order_by(column)).scalars())
+            return tuple(
+                connection.execute(select(column).where(column.is_not(None)).distinct().order_by(column)).scalars()
+            )
 
     def check_begun(self) -> None:
         """Raise HistoryError if the history has no runs."""

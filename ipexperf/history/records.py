@@ -19,21 +19,24 @@ from ipexperf.verdict import Structure, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
 """One name, several names, or None for any."""
+CASE = (*AXES, "batch")
+"""The fields of a record that say which case it is about, for readers."""
 
 
 def of_case(case: Case) -> dict[str, Any]:
-    """The fields of a record that say which case it is about."""
-    return {"case_id": case.id, "case_uid": case.uid, **case.axes, "batch": case.batch}
+    """The fields of a record that say which case it is about. What a function lacks is None."""
+    return {"case_id": case.id, "case_uid": case.uid, **{name: getattr(case, name, None) for name in CASE}}
 
 
 class Filters(TypedDict, total=False):
-    """Filters of a query: axes, machines, branches, and a range of dates, moments or runs."""
+    """Filters of a query: axes, tests of functions, machines, branches, and a range of dates, moments or runs."""
 
     model: Wanted
     device: Wanted
     dtype: Wanted
     mode: Wanted
     stack: Wanted
+    test: Wanted
     machine: Wanted
     branch: Wanted
     since: str | None
@@ -228,7 +231,7 @@ class RunDetail:
 
 
 SHOWN = (
-    *("run_uid", "case_id", "case_uid", *AXES, "batch", *(field.name for field in fields(Summary))),
+    *("run_uid", "case_id", "case_uid", *CASE, *(field.name for field in fields(Summary))),
     *("verdict", "ratio", "launches", "machine_key"),
 )
 """The columns of these rows."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import AXES, Case
+from ipexperf.case import AXES, Case, from_json
 from ipexperf.history.values import (
     content_uid,
     evidence_document,
@@ -33,8 +33,8 @@ from ipexperf.verdict import Verdict
 
 # Time spent waiting for a core explains a sample but is never judged, so it is a series but not a metric.
 _SAMPLED = {"step_time": "wall", "cpu_time": "cpu", "run_delay": "delay"}
-CASE = (*AXES, "batch", "version")
-"""Columns that say what a case is. Its other fields are in `params`."""
+CASE = ("test", *AXES, "batch", "version")
+"""Columns that say what a case is, with NULL for what it lacks. Its other fields are in `params`."""
 ELSEWHERE = ("git", "lock_text")
 """Parts of an environment that are not stored with it."""
 _UNJUDGED = Metric("run_delay", "s", higher_is_better=False)
@@ -67,13 +67,13 @@ def versions(environment: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def case_row(case: Case, suite: str) -> dict[str, Any]:
-    document = case.to_json()
-    params = {name: document.pop(name) for name in ("size", "data", "knobs") if name in document}
-    return {"uid": case.uid, "suite": suite, **document, "params": params}
+    params = case.to_json()
+    columns = {name: params.pop(name, None) for name in CASE}
+    return {"uid": case.uid, "suite": suite, **columns, "params": params}
 
 
 def case_of(row: RowMapping | Mapping[str, Any]) -> Case:
-    return Case.from_json({**{name: row[name] for name in CASE}, **row["params"]})
+    return from_json({**{name: row[name] for name in CASE if row[name] is not None}, **row["params"]})
 
 
 def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:

@@ -53,19 +53,21 @@ lock = Table(
     Column("text", Text, nullable=False),
 )
 
+# A function has a test. A network has none, but a model and all that follows from it.
 case = Table(
     "case",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("uid", String(64), nullable=False, unique=True),
     Column("suite", Text, nullable=False),
-    Column("model", Text, nullable=False),
+    Column("test", Text),
+    Column("model", Text),
     Column("device", Text, nullable=False),
-    Column("dtype", Text, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("stack", Text, nullable=False),
-    Column("batch", Integer, nullable=False),
-    Column("version", Integer, nullable=False),
+    Column("dtype", Text),
+    Column("mode", Text),
+    Column("stack", Text),
+    Column("batch", Integer),
+    Column("version", Integer),
     Column("params", JSON, nullable=False),
     Index(None, "model", "mode"),
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
-from ipexperf.case import AXES, Case
-from ipexperf.history.records import Recorded
+from ipexperf.case import Case, NetworkCase, networks
+from ipexperf.history.records import CASE, Recorded
 from ipexperf.judge import ratios, structure
 from ipexperf.judge.environment import conditions_differ, incomparable
 from ipexperf.judge.policy import Policy
@@ -96,7 +96,7 @@ def speedups(
     requests = {name for name in registry.modes.names() if registry.modes.get(name).requests}
     pairs = [
         pair
-        for case in sorted(newest, key=lambda case: (case.id, case.uid))
+        for case in sorted(networks(newest), key=lambda case: (case.id, case.uid))
         for kind in kinds
         if (base := _base(case, KINDS[kind])) is not None
         for metric in ("throughput", *(LATENCIES if case.mode in requests else ()))
@@ -109,7 +109,7 @@ def speedups(
     return [_speedup(pair, family) for pair in pairs]
 
 
-def _base(case: Case, axes: Sequence[str]) -> Case | None:
+def _base(case: NetworkCase, axes: Sequence[str]) -> NetworkCase | None:
     """Return the base case, or None if the case itself lacks a part of what is compared."""
     if axes == KINDS["settings"]:
         return case.without_settings() if case.settings else None
@@ -183,7 +183,7 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         over=" over ".join(" ".join(_words(side, axis) for axis in axes) for side in (case, base)),
         case_id=case.id,
         base_id=base.id,
-        **{name: getattr(case, name) for name in (*AXES, "batch")},
+        **{name: getattr(case, name) for name in CASE},
         metric=metric.name,
         unit=metric.unit,
         base=_median(pair.base, metric.name),
@@ -226,7 +226,7 @@ def _notes(pair: _Pair, ratio: Ratio | None) -> Iterator[str]:
     if pair.kind != "device" and (fields := incomparable(pair.base.environment, pair.fast.environment)):
         yield f"other hardware: {', '.join(fields)}"
     if _emulated(pair.fast):
-        yield f"this CPU emulates {pair.fast.case.dtype}"
+        yield f"this CPU emulates {pair.fast.case.axes['dtype']}"
     if ratio.lo is None:
         yield SINGLE
 

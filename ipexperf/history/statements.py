@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NARROWING: dict[str, ColumnElement[Any]] = {
     "metric": series.c.metric,
     "machine": series.c.machine_key,
-    **{name: case.c[name] for name in AXES},
+    **{name: case.c[name] for name in (*AXES, "test")},
 }
 """The column of each filter of series."""
 OF_CASE = [case.c[name] for name in (*CASE, "params")]

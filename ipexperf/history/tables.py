@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from ipexperf.case import CALL
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
 from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
@@ -81,20 +80,26 @@ def cases_table(cases: Iterable[Recorded]) -> Columns:
     return Columns(map(_case_row, cases), spare=("launches", "lo, hi", "batch", "throughput"))
 
 
-def _case_row(recorded: Recorded) -> dict[str, str]:
+def _case_row(recorded: Recorded) -> dict[str, object]:
     step, case = recorded.metrics["step_time"], recorded.case
-    rate = None if case.is_call else recorded.metrics.get("throughput")
+    rate = recorded.metrics.get("throughput") if case.inputs else None
+    speed = f"{human(rate.median, rate.unit)} {rate.unit}" if rate and rate.median is not None else "-"
     return {
         "case": case.name,
-        "batch": "-" if case.is_call else str(case.batch),
+        "batch": case.inputs.get("batch"),
         "step time": human(step.median, "s"),
         "lo": human(step.lo, "s"),
         "hi": human(step.hi, "s"),
-        "throughput": f"{human(rate.median, rate.unit)} {rate.unit}" if rate and rate.median is not None else "-",
+        "throughput": speed if case.inputs else None,
         "launches": str(len(recorded.counted)),
         "verdict": recorded.outcome,
         "ratio": ratio(recorded.verdict.times if recorded.verdict else None),
     }
+
+
+def _of(batch: int | None, *more: str) -> str:
+    """What a row is of besides its case. A function has no batch."""
+    return ", ".join([*([] if batch is None else [f"batch {batch}"]), *more])
 
 
 def reasons_text(cases: Iterable[Recorded]) -> Text:
@@ -102,7 +107,7 @@ def reasons_text(cases: Iterable[Recorded]) -> Text:
     return remarks(
         (
             recorded.case.name,
-            f"batch {recorded.case.batch}",
+            _of(recorded.case.inputs.get("batch")),
             recorded.verdict.reason if recorded.verdict else recorded.metrics["step_time"].reason,
         )
         for recorded in cases
@@ -128,8 +133,7 @@ def series_tables(every: Iterable[Points]) -> Iterator[tuple[Text, Columns]]:
     """One table for each series, and the line above it that says whose it is."""
     for points in every:
         newest = points[-1]
-        batch = "" if newest["mode"] == CALL else f", batch {newest['batch']}"
-        name = f"{newest['case_id']}{batch}, {newest['metric']} on {newest['machine_key']}"
+        name = f"{newest['case_id']}, {_of(newest['batch'], newest['metric'])} on {newest['machine_key']}"
         rows = map(_point_row, points)
         yield Text(name), Columns(rows, spare=("n", "lo, hi", "IPEX", "torch", "commit", "run"))
 
@@ -166,7 +170,7 @@ def changes_table(changed: Sequence[Changed]) -> Columns:
         {
             "case": change.case_id,
             "change": change.direction if change.recovered_run is None else "recovered",
-            "batch": str(change.batch),
+            "batch": change.batch,
             "metric": change.metric,
             "before": human(change.before, change.unit),
             "after": human(change.after, change.unit),
@@ -229,7 +233,7 @@ def compared_table(cases: Sequence[ComparedCase]) -> Columns:
     rows = (
         {
             "case": case.case_id,
-            "batch": str(case.batch),
+            "batch": case.batch,
             "first": human(case.first, case.unit),
             "second": human(case.second, case.unit),
             "ratio": ratio(case.ratio.value if case.ratio else None),
@@ -253,7 +257,7 @@ def _both(sides: Iterable[str]) -> str:
 def differences_text(cases: Sequence[ComparedCase]) -> Text:
     """What is to be said of each case, and what differs in it."""
     return remarks(
-        (case.case_id, f"batch {case.batch}", "; ".join(filter(None, (case.note, *case.differences)))) for case in cases
+        (case.case_id, _of(case.batch), "; ".join(filter(None, (case.note, *case.differences)))) for case in cases
     )
 
 
@@ -261,7 +265,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
     rows = (
         {
             "case": pair.case_id,
-            "batch": str(pair.batch),
+            "batch": pair.batch,
             "over": pair.over,
             "metric": pair.metric,
             "base": human(pair.base, pair.unit),
@@ -277,7 +281,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
 
 def notes_text(pairs: Sequence[Speedup]) -> Text:
     """How far each speed-up can be trusted, or why there is none."""
-    return remarks((pair.case_id, f"batch {pair.batch}, {pair.over}", "; ".join(_notes(pair))) for pair in pairs)
+    return remarks((pair.case_id, _of(pair.batch, pair.over), "; ".join(_notes(pair))) for pair in pairs)
 
 
 def _notes(speedup: Speedup) -> Iterator[str]:
@@ -306,7 +310,7 @@ def twins_text(twins: Iterable[Twin]) -> Text:
 
 def twin_text(twin: Twin) -> str:
     """Describe one twin, and what it means if it differs significantly."""
-    name = f"{twin.case.id}, batch {twin.case.batch}, the same again"
+    name = f"{twin.case.id}, {_of(twin.case.inputs.get('batch'), 'the same again')}"
     text = f"{name}: {twin.estimate.ratio(inverted=True).precise}, {plural(twin.estimate.rounds, 'round')}"
     if twin.estimate.distrusted:
         text += ": that is not noise: do not trust the ratios of its group"

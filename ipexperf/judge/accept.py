@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
 from ipexperf.judge import answers, metrics
-from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
+from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded
 from ipexperf.judge.environment import RAN, changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
@@ -120,18 +120,18 @@ def accept(
     policy = Policy()
     accepted: list[ProposedCase] = []
     refused: list[tuple[str, str]] = []
-    slots: set[tuple[str, int, int, str]] = set()
+    slots: set[tuple[Any, ...]] = set()
     for candidate in sorted(records, key=lambda candidate: candidate.started_at):
         # If several sessions are offered together, the first replaces the old ones and the others join it.
-        again = replace and slot(candidate.case) not in slots
+        again = replace and candidate.case.slot not in slots
         # The later ones were judged against a baseline that this call has changed.
-        stale = slot(candidate.case) in slots
+        stale = candidate.case.slot in slots
         try:
             sessions = _sessions(baselines, candidate, policy, regression_ok=regression_ok, replace=again, stale=stale)
         except _RefusedError as refusal:
             refused.append((candidate.case.id, str(refusal)))
             continue
-        slots.add(slot(candidate.case))
+        slots.add(candidate.case.slot)
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
         # A run older than the newest session may join. Then the environment of the newest session stays.
@@ -301,7 +301,7 @@ def _run_metrics(candidate: ProposedCase) -> dict[str, float]:
 
 def diff(old: Baselines, new: Baselines) -> list[BaselineChange]:
     """The changes that a reviewer should see: added, removed and changed cases, and how much slower each may now be."""
-    before, after = ({slot(entry.case): entry for entry in side.cases} for side in (old, new))
+    before, after = ({entry.case.slot: entry for entry in side.cases} for side in (old, new))
     rows = []
     for place in sorted({*before, *after}):
         left, right = before.get(place), after.get(place)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ipexperf import lock, scratch
 from ipexperf.bench.machine import source
-from ipexperf.case import Case
+from ipexperf.case import Case, from_json
 from ipexperf.errors import BaselineError, UsageError
 from ipexperf.judge import answers
 from ipexperf.judge.environment import PACKAGES
@@ -99,26 +99,21 @@ class Baselines:
             for baseline in self.cases:
                 self._by_id.setdefault(baseline.case.id, []).append(baseline)
         alike = self._by_id.get(case.id, ())
-        closest = sorted(alike, key=lambda entry: (entry.case.uid != case.uid, slot(entry.case) != slot(case)))
+        closest = sorted(alike, key=lambda entry: (entry.case.uid != case.uid, entry.case.slot != case.slot))
         return closest[0] if closest else None
 
     def at(self, case: Case) -> CaseBaseline | None:
         """The baseline that accepting this case would extend or replace: the same work in any version."""
-        return next((entry for entry in self.cases if slot(entry.case) == slot(case)), None)
+        return next((entry for entry in self.cases if entry.case.slot == case.slot), None)
 
     def put(self, baseline: CaseBaseline) -> Baselines:
         """A copy with this baseline added or replaced."""
-        others = [entry for entry in self.cases if slot(entry.case) != slot(baseline.case)]
+        others = [entry for entry in self.cases if entry.case.slot != baseline.case.slot]
         return Baselines(self.machine_key, tuple(_in_order([*others, baseline])))
 
 
-def slot(case: Case) -> tuple[str, int, int, str]:
-    """A case's key in the file: everything that names its work except the version of its code."""
-    return case.id, case.batch, case.size, case.data
-
-
 def _in_order(cases: Iterable[CaseBaseline]) -> list[CaseBaseline]:
-    return sorted(cases, key=lambda entry: slot(entry.case))
+    return sorted(cases, key=lambda entry: entry.case.slot)
 
 
 def rounded(value: Any) -> Any:
@@ -304,8 +299,8 @@ def _cases(entries: list[Any], environments: dict[str, Any]) -> tuple[CaseBaseli
     """Read every case of a file. Duplicates, as after a bad merge, are refused: the next accept would lose one."""
     cases = _in_order(_case(entry, environments) for entry in entries)
     for case, other in pairwise(cases):
-        if slot(case.case) == slot(other.case):
-            raise ValueError(f"{case.case.id} with batch {case.case.batch} is there twice")
+        if case.case.slot == other.case.slot:
+            raise ValueError(f"{case.case.label} is there twice")
     return tuple(cases)
 
 
@@ -349,7 +344,7 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
 
 def _work(name: str, document: dict[str, Any]) -> Case:
     """The case. Its id is what a reviewer reads."""
-    case = Case.from_json(document)
+    case = from_json(document)
     if case.id != name:
         raise ValueError(f"{name} is the id of an entry whose case is {case.id}")
     return case

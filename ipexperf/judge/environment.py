@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from ipexperf.case import Case
@@ -100,11 +99,8 @@ def hardware_changes(first: Mapping[str, Any], later: Mapping[str, Any]) -> list
 
 def changed_case(old: Case, new: Case) -> list[str]:
     """The differences in the work of two cases: 'batch: 8 -> 16'."""
-    return [
-        f"{field.name}: {getattr(old, field.name)} -> {getattr(new, field.name)}"
-        for field in fields(Case)
-        if getattr(old, field.name) != getattr(new, field.name)
-    ]
+    before, after = old.to_json(), new.to_json()
+    return [f"{name}: {was} -> {after.get(name)}" for name, was in before.items() if was != after.get(name)]
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[str]) -> list[str]:

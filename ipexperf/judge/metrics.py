@@ -55,7 +55,7 @@ def in_sessions(
         sessions = [stored[name] / (stored[base] if base else 1.0) * now for stored in kept]
         if value is None or not sessions or not all(0 < number < math.inf for number in (value, *sessions)):
             continue
-        varying = baseline.case.is_call and captured(name)
+        varying = baseline.case.captures_vary and captured(name)
         if varying and len(sessions) < KNOWN:
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), varying=varying)
@@ -66,11 +66,8 @@ def in_sessions(
     return tuple(verdicts)
 
 
-def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, of_call: bool = False) -> tuple[Verdict, ...]:
-    """Judge the metrics of this gate, which share `alpha`, over pairs.
-
-    `of_call`: of a function, whose captures may vary.
-    """
+def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, captures_vary: bool = False) -> tuple[Verdict, ...]:
+    """Judge the metrics of this gate, which share `alpha`, over pairs."""
     verdicts = []
     names = beside_speed(gate)
     for name in names:
@@ -80,7 +77,7 @@ def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, of_call: bool =
         values = repeated or _paired_values(pairs, name)
         if not values or not all(0 < number < math.inf for number in (value for both in values for value in both)):
             continue
-        varying = of_call and captured(name)
+        varying = captures_vary and captured(name)
         few = varying and len(values) < KNOWN
         policy = MetricPolicy.of(
             METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated), varying=varying, alike=few

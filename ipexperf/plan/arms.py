@@ -13,7 +13,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own_target
-from ipexperf.case import AGAINST, AXES, ITSELF, Case
+from ipexperf.case import AGAINST, AXES, ITSELF, Case, NetworkCase
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import LAUNCHES, OPTIONS, PAIRS, Options
@@ -65,19 +65,22 @@ class ArmSpec:
         return int(threads) if threads.isdigit() else None
 
     def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
-        """Return the planned case as changed by this arm, and the reason why it cannot have a knob, or None."""
-        if planned.is_call:
+        """Return the planned case as changed by this arm, and the reason why that cannot run or take turns, or None."""
+        if not isinstance(planned, NetworkCase):
             named = ", ".join([*self.axes, *self.knobs])
             return planned, f"a function has no {named}" if named else None
-        axes = {axis: self.axes.get(axis, getattr(planned, axis)) for axis in AXES}
+        axes: dict[str, Any] = {**planned.axes, **self.axes}
         planned = _with_data_of(planned, axes["model"])
         placed = [knob for knob in planned.knobs if knob[0] == placement.KNOB]
         wanted_knobs = {name: value for name, value in planned.knobs if name != placement.KNOB} | dict(self.knobs)
-        cell, reason = knobs.turned(Cell(**axes), tuple(sorted(wanted_knobs.items())), facts)
-        return dataclasses.replace(planned, **axes, knobs=tuple(sorted([*cell.knobs, *placed]))), reason
+        cell, unmet = knobs.turned(Cell(**axes), tuple(sorted(wanted_knobs.items())), facts)
+        case = dataclasses.replace(planned, **axes, knobs=tuple(sorted([*cell.knobs, *placed])))
+        mode = registry.modes.get(case.mode)
+        unfit = mode.unfit(Cell(**axes, knobs=case.knobs), case.batch, self.threads) if self.threads else None
+        return case, matrix.why_not(cell, facts) or unmet or unfit or no_turns(case)
 
 
-def _with_data_of(planned: Case, name: str) -> Case:
+def _with_data_of(planned: NetworkCase, name: str) -> NetworkCase:
     """The planned case with the data of this model, if it is or replaces a network of the user's own."""
     if name == planned.model:
         return planned
@@ -194,17 +197,10 @@ def policy(options: Options) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def why_not(case: Case, facts: Facts, unmet: str | None, threads: int | None = None) -> str | None:
-    """Return the reason why the case of an arm cannot run, have this many threads, or take turns, or None."""
-    if case.is_call:
-        return unmet
-    cell = Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs)
-    unfit = registry.modes.get(case.mode).unfit(cell, case.batch, threads) if threads else None
-    return matrix.why_not(cell, facts) or unmet or unfit or no_turns(case)
-
-
 def no_turns(case: Case) -> str | None:
     """Return the reason why a worker of this case cannot take turns, or None."""
+    if not isinstance(case, NetworkCase):
+        return None
     mode = registry.modes.get(case.mode)
     if mode.batch is not None:
         return f"the workers of {case.mode} run at the same time, but those of a pair take turns"
@@ -213,4 +209,4 @@ def no_turns(case: Case) -> str | None:
 
 def measured(case: Case, words: ArmSpec) -> Case:
     """Return the case as recorded. Steps that took turns with another arm get a series of their own."""
-    return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.series or ITSELF)])))
+    return case.with_knobs({**dict(case.knobs), AGAINST: words.series or ITSELF})

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import GRAPHS
-from ipexperf.case import Case
+from ipexperf.case import Case, NetworkCase, networks
 from ipexperf.dtypes import PLAIN
 
 STOCK = "stock"
+AnyCase = TypeVar("AnyCase", bound=Case)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Cases that do the same kind of step with the same model, data, batch and device."""
+class Group(Generic[AnyCase]):
+    """Networks that do the same kind of step with the same model, data, batch and device; or functions of a device."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: tuple[AnyCase, ...]
 
     @property
-    def reference(self) -> Case:
-        """The plainest case, which the others are compared with."""
+    def reference(self) -> NetworkCase:
+        """The plainest case of networks, which the others are compared with."""
         return reference(self.cases)
 
 
-def family(case: Case) -> str:
+def family(case: NetworkCase) -> str:
     """Return the kind of step that a case does: `Mode.family`, or else training or inference."""
     mode = registry.modes.get(case.mode)
     return mode.family or ("train" if mode.trains else "infer")
 
 
-def plain_mode(case: Case) -> str:
+def plain_mode(case: NetworkCase) -> str:
     """Return the plain mode of this case's kind of step. A recorded mode that is no longer registered is its own."""
     registered = case.mode in registry.modes.names()
     return (registry.modes.get(case.mode).plain if registered else "") or case.mode
@@ -43,28 +45,31 @@ def name(case: Case) -> str:
 
     Functions have a group for all of them: each session goes through them together.
     """
-    if case.is_call:
+    if not isinstance(case, NetworkCase):
         return f"functions on {case.device}"
     inputs = f"{case.batch}x{case.size}" + (f" {case.data}" if case.data else "")
     return f"{case.model} {case.device} {family(case)} {inputs}"
 
 
-def groups(cases: Iterable[Case]) -> list[Group]:
+def groups(cases: Iterable[AnyCase]) -> list[Group[AnyCase]]:
     """Group these cases, in the order of each group's first case."""
-    members: dict[str, list[Case]] = {}
+    members: dict[str, list[AnyCase]] = {}
     for case in cases:
         members.setdefault(name(case), []).append(case)
     return [Group(shared, tuple(cases_of)) for shared, cases_of in members.items()]
 
 
-def reference(cases: Sequence[Case]) -> Case:
+def reference(cases: Sequence[Case]) -> NetworkCase:
     """Return the plainest case: stock PyTorch before other stacks, fp32 before other dtypes, no knobs, eager first."""
-    return min(
-        cases, key=lambda x: (x.stack != STOCK, x.dtype != PLAIN, len(x.knobs), _graph_rank(x), x.mode, x.id, x.uid)
-    )
+    return min(networks(cases), key=_plainness)
 
 
-def _graph_rank(case: Case) -> int:
+def _plainness(case: NetworkCase) -> tuple[Any, ...]:
+    axes = case.stack != STOCK, case.dtype != PLAIN, len(case.knobs), _graph_rank(case), case.mode
+    return *axes, case.id, case.uid
+
+
+def _graph_rank(case: NetworkCase) -> int:
     """Return the place of the mode's graph in GRAPHS. A recorded mode that is no longer registered comes last."""
     registered = case.mode in registry.modes.names()
     return GRAPHS.index(registry.modes.get(case.mode).graph) if registered else len(GRAPHS)

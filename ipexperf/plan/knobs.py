@@ -10,13 +10,14 @@ from ipexperf.bench import registry
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.knob import Knob
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import NetworkCase
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement
 from ipexperf.plan.options import Options
 
 
-def of(cell: Cell) -> dict[str, Knob]:
-    """Return the knobs of the cell's mode and stack, by name."""
+def of(cell: Cell | NetworkCase) -> dict[str, Knob]:
+    """Return the knobs of its mode and stack, by name."""
     owners = (registry.modes.get(cell.mode), registry.stacks.get(cell.stack))
     return {knob.name: knob for owner in owners for knob in owner.knobs}
 

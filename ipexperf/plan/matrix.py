@@ -17,7 +17,7 @@ from ipexperf.bench.device import Device
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Model
 from ipexperf.bench.networks import own_target as targets
-from ipexperf.case import AXES, Case
+from ipexperf.case import AXES, NetworkCase
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import knobs, sizes
@@ -50,7 +50,7 @@ class LeftOut:
 class Plan:
     """The cases to run, the cells left out, and the number of launches."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[NetworkCase, ...]
     left_out: tuple[LeftOut, ...]
     launches: int
     facts: Facts
@@ -97,7 +97,7 @@ def check(axis: str, requested: Iterable[str], source: str) -> None:
             raise UsageError(f"{source}: {registry.unknown(axis, value, available)}")
 
 
-def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
+def selected(cases: Iterable[NetworkCase], mark: Mapping[str, Any], source: str) -> list[NetworkCase]:
     """Return the cases of a test marked with `models=[...]` or `own=True`; else all cases."""
     models, own = mark.get("models"), mark.get("own")
     if models is None and own is None:
@@ -243,7 +243,7 @@ def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
 
 def case_of(
     cell: Cell, unmet: str | None, options: Options, facts: Facts, missing: dict[str, str | None]
-) -> Case | LeftOut:
+) -> NetworkCase | LeftOut:
     """Return the case of a cell, or the cell with the reason to leave it out. `unmet`: why it cannot have a knob.
 
     `missing` caches why each data set is not available, so that a plan looks for each only once.
@@ -260,7 +260,7 @@ def case_of(
     batch = sizes.batch(cell, options.batch, published=preset.published)
     size = sizes.size(model, options.size or preset.size)
     axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
-    case = Case(*axes, batch, size, model.version, data, knobs.named(cell, options))
+    case = NetworkCase(*axes, batch, size, model.version, data, knobs.named(cell, options))
     _answer(Mode, registry.modes.get(cell.mode), "processes", case)
     return case
 
@@ -312,7 +312,7 @@ def make(options: Options, facts: Facts, *, may_be_empty: bool = False) -> Plan:
         _check_model(registry.models.get(name))
     variants = [variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)]
     planned = [case_of(cell, unmet, options, facts, missing) for cell, unmet in variants]
-    cases = [planned_cell for planned_cell in planned if isinstance(planned_cell, Case)]
+    cases = [planned_cell for planned_cell in planned if isinstance(planned_cell, NetworkCase)]
     left_out = [planned_cell for planned_cell in planned if isinstance(planned_cell, LeftOut)]
     _refuse_values_without_a_case(options, cases, left_out)
     _refuse_knobs_without_a_case(options, cases, left_out)
@@ -323,7 +323,7 @@ def make(options: Options, facts: Facts, *, may_be_empty: bool = False) -> Plan:
     return plan
 
 
-def _refuse_values_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
+def _refuse_values_without_a_case(options: Options, cases: list[NetworkCase], left_out: list[LeftOut]) -> None:
     """Raise UsageError if a value asked for by name is in no case."""
     named_axes = [axis for axis in AXES if options.axis(axis) and ALL not in (options.axis(axis) or ())]
     for axis in named_axes:
@@ -335,13 +335,12 @@ def _refuse_values_without_a_case(options: Options, cases: list[Case], left_out:
                 raise UsageError(f"{request}: {value} cannot run here: {reason}")
 
 
-def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
+def _refuse_knobs_without_a_case(options: Options, cases: list[NetworkCase], left_out: list[LeftOut]) -> None:
     """Raise UsageError if a setting asked for by name is in no case, not even as a default."""
     requested = [(name, value) for name, values in knobs.requested(options).items() for value in values]
     for name, value in requested:
         for case in cases:
-            cell = Cell(case.model, case.device, case.dtype, case.mode, case.stack)
-            knob, settings = knobs.of(cell).get(name), dict(case.knobs)
+            knob, settings = knobs.of(case).get(name), dict(case.knobs)
             if knob and settings.get(name, knob.default(registry.models.get(case.model), settings)) == value:
                 break
         else:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ipexperf.case import AGAINST, Case
+from ipexperf.case import AGAINST, NetworkCase
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.judge.policy import Policy
 from ipexperf.outcomes import is_fine
@@ -41,7 +41,7 @@ def advice(summary: Summary) -> list[str]:
     return [*lines, "; ".join([TURNS, *([NO_TURNS] if apart else []), BRACKETS])] if compared else lines
 
 
-def _of_group(group: Group, label: str, summary: Summary) -> Iterator[str]:
+def _of_group(group: Group[NetworkCase], label: str, summary: Summary) -> Iterator[str]:
     words, speeds = Words.of(group.cases), summary.speeds
     counted = [case for case in group.cases if case in speeds.counted]
     for twin in filter(None, map(speeds.twin, counted)):
@@ -74,7 +74,7 @@ def _why(judged: Judged) -> str:
     return "contended" if judged.measurement.contended or judged.verdict.contended else "invalid"
 
 
-def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
+def _best(counted: Sequence[NetworkCase], words: Words, speeds: Speeds) -> str:
     """The fastest of several cases."""
     base = reference(counted)
     ratios_of = {
@@ -102,13 +102,13 @@ def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
     return f"{subject} is fastest{gain}{bounds}{score}"
 
 
-def _alike(case: Case, best: Case, speeds: Speeds) -> bool:
+def _alike(case: NetworkCase, best: NetworkCase, speeds: Speeds) -> bool:
     """Whether a case does not differ significantly from the best."""
     compared = speeds.compare(best, case)
     return compared is not None and not compared.differs
 
 
-def _score(best: Case, base: Case, speeds: Speeds) -> str:
+def _score(best: NetworkCase, base: NetworkCase, speeds: Speeds) -> str:
     """The accuracy of the best, compared with stock fp32 if that was measured."""
     for name in accuracies():
         value = speeds.counted[best].median(name)
@@ -125,7 +125,7 @@ def _score(best: Case, base: Case, speeds: Speeds) -> str:
     return ""
 
 
-def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]:
+def _worth(cases: Sequence[NetworkCase], words: Words, speeds: Speeds) -> Iterator[str]:
     """The gain of each stack over stock and of each dtype over fp32, all else being equal."""
     order = sorted(cases, key=lambda case: (case.stack, len(case.knobs), len(case.mode), case.id))
     order.sort(key=lambda case: list(DTYPES).index(case.dtype))
@@ -139,7 +139,7 @@ def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]
                 yield f"  {value} over {plain}: {'; '.join(parts)}"
 
 
-def _gains(cases: Sequence[Case], axis: str, plain: str, words: Words, speeds: Speeds) -> list[str]:
+def _gains(cases: Sequence[NetworkCase], axis: str, plain: str, words: Words, speeds: Speeds) -> list[str]:
     """How many times as fast each case is as the same case with the plain value on one axis."""
     parts, lost = [], []
     for case in cases:
@@ -154,7 +154,7 @@ def _gains(cases: Sequence[Case], axis: str, plain: str, words: Words, speeds: S
     return [*parts, f"not known for {', '.join(lost)}: {UNSOUND}"] if lost else parts
 
 
-def _slower(networks: Mapping[Case, Judged]) -> str:
+def _slower(networks: Mapping[NetworkCase, Judged]) -> str:
     """Answer the question whether anything got slower, as far as the judge knows."""
     paired = any(name == AGAINST for case in networks for name, _ in case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"

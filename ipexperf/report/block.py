@@ -56,7 +56,7 @@ def _rows(
         yield from (("note", note) for note in _notes(measurement.counted))
     for other in verdict.moved:
         yield other.metric, f"{changed(other)}: {other.outcome}"
-    yield from _compared(verdict.evidence, differences, call=measurement.case.is_call)
+    yield from _compared(verdict.evidence, differences, measurement.case.step)
     yield from _structure_lines(verdict.structure)
     yield "reproduce", reproduce
     if accept and not has_numbers(verdict.alone.outcome):
@@ -68,7 +68,7 @@ def _rows(
         yield "help", commands
 
 
-def _compared(evidence: Evidence | None, differences: Sequence[str], *, call: bool) -> Iterator[tuple[str, str]]:
+def _compared(evidence: Evidence | None, differences: Sequence[str], step: str) -> Iterator[tuple[str, str]]:
     """The baseline or arm that the case was compared with, and the differences from it."""
     if isinstance(evidence, PairsEvidence):
         yield AGAINST, _pairs(evidence)
@@ -76,7 +76,7 @@ def _compared(evidence: Evidence | None, differences: Sequence[str], *, call: bo
     else:
         label, none = "changed", "nothing that is recorded of the environment"
         if evidence is not None:
-            yield "baseline", _baseline(evidence, "call" if call else "step")
+            yield "baseline", _baseline(evidence, step)
     if evidence is not None and not differences:
         yield label, none
     for index, line in enumerate(differences):
@@ -137,10 +137,10 @@ def _notes(launches: Sequence[Launch]) -> Iterator[str]:
 
 def _measured(measurement: Measurement, new: float) -> str:
     values = measurement.values(PRIMARY)
-    step = "call" if measurement.case.is_call else "step"
-    text = f"{seconds(new)} a {step}, median of {plural(len(values), 'launch', 'launches')}"
+    case = measurement.case
+    text = f"{seconds(new)} a {case.step}, median of {plural(len(values), 'launch', 'launches')}"
     text += f" ({', '.join(seconds(value) for value in values)})" if len(values) > 1 else ""
-    throughput = None if measurement.case.is_call else measurement.median(THROUGHPUT)
+    throughput = measurement.median(THROUGHPUT) if case.inputs else None
     text += f"; {digits(throughput)} {METRICS[THROUGHPUT].unit}" if throughput is not None else ""
     return text
 
@@ -150,9 +150,9 @@ def _pairs(evidence: PairsEvidence) -> str:
     return f"{evidence.against}: {plural(len(evidence.log_ratios), 'pair')} ({ratios}); {evidence.stopped}"
 
 
-def _baseline(evidence: BaselineEvidence, of: str) -> str:
-    step = f"{seconds(evidence.step_time)} a {of}, " if evidence.step_time is not None else ""
-    text = f"{step}{plural(evidence.sessions, 'session')} up to {evidence.started_at[:10]}"
+def _baseline(evidence: BaselineEvidence, step: str) -> str:
+    text = f"{seconds(evidence.step_time)} a {step}, " if evidence.step_time is not None else ""
+    text += f"{plural(evidence.sessions, 'session')} up to {evidence.started_at[:10]}"
     text += f", commit {evidence.commit[:12]}" if evidence.commit else ""
     text += f"; accepted by {evidence.accepted_by} on {evidence.accepted_at[:10]}: {evidence.reason}"
     return text + (f"; EXPIRED on {evidence.expires}" if evidence.expired else "")

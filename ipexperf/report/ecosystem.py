@@ -36,7 +36,7 @@ def feed(benchmark: Any, measurement: Measurement, verdict: Verdict) -> None:
     if not samples or benchmark.disabled:
         benchmark.skipped = True
         return
-    benchmark.group = benchmark.group or f"{case.model}-{case.mode}"
+    benchmark.group = benchmark.group or case.group
     benchmark.extra_info.update(
         {"case": case.to_json(), "verdict": verdict.outcome, "launches": len(measurement.counted)}
         | {name: measurement.median(name) for name in measurement.metrics}

@@ -47,7 +47,7 @@ def lines(cases: Sequence[Judged]) -> list[str]:
         of_kind.sort(key=lambda judged: -abs(math.log(judged.verdict.times or 1.0)))
         rows += [f"{heading}:"] if of_kind else []
         for details, alike in itertools.groupby(of_kind[:SHOWN], key=_details):
-            rows += [f"  {judged.measurement.case.model}" for judged in alike]  # never cut, because people copy them
+            rows += [f"  {judged.case.name}" for judged in alike]  # never cut, because people copy them
             rows += details
         rows += [f"  and {len(of_kind) - SHOWN} more"] if len(of_kind) > SHOWN else []
     return [*rows, *_doubtful(cases)]

@@ -10,7 +10,7 @@ from ipexperf.verdict import Verdict
 def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, str]]:
     """The properties of a test case. Metrics that were not measured are left out."""
     case = measurement.case
-    pairs = [*case.axes.items(), *((name, str(getattr(case, name))) for name in ("batch", "size", "version"))]
+    pairs = [(name, str(value)) for name, value in case.to_json().items() if name not in ("data", "knobs")]
     pairs += [("case", case.id), ("case_uid", case.uid), *(("knob_" + name, value) for name, value in case.knobs)]
     pairs += [
         (name, _number(value))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ipexperf import outcomes
-from ipexperf.case import Case
+from ipexperf.case import Case, FunctionCase, NetworkCase
 from ipexperf.report.moved import changed, of_time
 from ipexperf.report.speeds import FACTOR, Speeds
 from ipexperf.report.summary import Judged
@@ -17,8 +17,8 @@ from ipexperf.result import PRIMARY, THROUGHPUT
 from ipexperf.units import digits, plural, seconds
 from ipexperf.verdict import Verdict
 
-OF_NETWORKS = ("batch", "step", "items/s", FACTOR)
-OF_FUNCTIONS = ("call",)
+COLUMNS = {NetworkCase: ("batch", "step", "items/s", FACTOR), FunctionCase: ("call",)}
+"""The columns with numbers of each kind of case, which has a table of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def text(
     cases: Sequence[CaseRow], line: str, run: str | None, limit: int | None = None, advice: Sequence[str] = ()
 ) -> str:
     """The run as markdown of limited size: the verdict on the run, problems, conclusions, and every case."""
-    ordered = sorted(cases, key=lambda row: (outcomes.place(row.outcome), row.case.id, row.case.batch))
+    ordered = sorted(cases, key=lambda row: (outcomes.place(row.outcome), row.case.slot))
     counts = Counter(row.outcome for row in ordered)
     summary = ", ".join(f"{counts[name]} {name}" for name in sorted(counts, key=outcomes.place))
     parts = [f"## ipexperf: {summary or 'no case was measured'}\n"]
@@ -62,9 +62,9 @@ def text(
     parts += [f"- {_moved(row)}\n" for row in ordered if row.verdict and row.verdict.moved and not row.verdict.fails]
     # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if sentence.startswith(' ') else ''}- {plain(sentence)}\n" for sentence in advice]
-    shown = [name for name in OF_NETWORKS if name != FACTOR or any(row.factor for row in ordered)]
-    for columns, call in ((shown, False), (OF_FUNCTIONS, True)):
-        parts += _table(columns, [row for row in ordered if row.case.is_call is call])
+    for kind, columns in COLUMNS.items():
+        of_kind = [row for row in ordered if isinstance(row.case, kind)]
+        parts += _table([name for name in columns if name != FACTOR or any(row.factor for row in of_kind)], of_kind)
     end = f"\nRun `{run}`: `ipexperf show {run[:18]}` shows every number.\n" if run else ""
     return _cut(parts, end, limit)
 
@@ -102,8 +102,9 @@ def _table(columns: Sequence[str], rows: Sequence[CaseRow]) -> list[str]:
 def _line(columns: Sequence[str], row: CaseRow) -> str:
     step = "-" if row.step is None else seconds(row.step)
     speed = "-" if row.throughput is None else digits(row.throughput)
-    of = {"batch": str(row.case.batch), "step": step, "call": step, "items/s": speed, FACTOR: plain(row.factor) or "-"}
-    cells = (outcomes.row(row.outcome).emoji, cell(row.case.name), *map(of.__getitem__, columns))
+    numbers = {"batch": str(row.case.inputs.get("batch")), row.case.step: step, "items/s": speed}
+    texts = {**numbers, FACTOR: plain(row.factor) or "-"}
+    cells = (outcomes.row(row.outcome).emoji, cell(row.case.name), *(texts[name] for name in columns))
     return f"| {' | '.join((*cells, of_time(row.verdict), row.outcome))} |\n"
 
 

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.bench import loading, registry
-from ipexperf.case import AGAINST, AXES, Case
+from ipexperf.case import AGAINST, Case, NetworkCase
 from ipexperf.plan import knobs
 
 if TYPE_CHECKING:
@@ -25,29 +25,21 @@ ENDS = {
 
 
 def command(
-    case: Case,
+    chosen: str,
     launches: int,
     *,
-    target: str = "",
     places: Sequence[str] = ("suites/",),
-    load: Sequence[str] = (),
-    plain_size: int | None = None,
-    index: int = 0,
     against: str | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The command. `target` names a network of the user's own, whose case has a derived name.
+    """The command for the network that these options choose.
 
-    `places` are the files and folders that pytest was given. `load` are the files and modules that register leaves.
-    `variables` are those of the shell that tune libraries: without them other kernels may run. The default size is left
-    out, and so is the index of the first card. A case measured in pairs has an arm instead of launches. The options
-    have their long names, which work in every suite.
+    `places` are the files and folders that pytest was given. `variables` are those of the shell that tune libraries:
+    without them other kernels may run. A case measured in pairs has an arm instead of launches.
     """
     rest = f"--perf-launches {launches}" if against is None else f"--perf-against={shlex.quote(against)}"
-    shell = assignments(variables)
-    chosen = options(case, target=target, load=load, plain_size=plain_size, index=index)
     where = "".join(f"{shlex.quote(place)} " for place in places)
-    return f"{shell}pytest {where}{chosen} {rest}"
+    return f"{assignments(variables)}pytest {where}{chosen} {rest}"
 
 
 def of_function(
@@ -68,28 +60,30 @@ def assignments(variables: Mapping[str, str]) -> str:
 
 
 def options(
-    case: Case, *, target: str = "", load: Sequence[str] = (), plain_size: int | None = None, index: int = 0
+    case: NetworkCase, *, target: str = "", load: Sequence[str] = (), plain_size: int | None = None, index: int = 0
 ) -> str:
-    """The words that choose the case alone: options for pytest and the commands, or a test for the commands."""
-    if case.is_call:
-        return f"-- {shlex.quote(case.model)}"
+    """The options that choose a network alone. They have their long names, which work in every suite.
+
+    `target` names a network of the user's own, whose case has a derived name. `load` are the files and modules that
+    register leaves. The default size is left out, and so is the index of the first card.
+    """
     device = shlex.quote(f"{case.device}:{index}") if index else case.device
-    named = {"model": shlex.quote(target or case.model), "device": device}
+    values = {**case.axes, "model": shlex.quote(target or case.model), "device": device}
     loaded = "".join(f"--perf-load {shlex.quote(name)} " for name in load)
-    axes = " ".join(f"--perf-{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
+    axes = " ".join(f"--perf-{axis} {value}" for axis, value in values.items())
     sized = "" if case.size == plain_size else f" --perf-size {case.size}"
     turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs if name != AGAINST)
     return f"{loaded}{axes} --perf-batch {case.batch}{sized}{turned}"
 
 
-def named(case: Case, asked: Options) -> dict[str, Any]:
-    """What `options` need. A network of the user's own has its target: its name is derived."""
-    if case.is_call:
-        return {}
+def chosen(case: Case, asked: Options) -> str:
+    """The words that choose the case alone: options for pytest and the commands, or a test for the commands."""
+    if not isinstance(case, NetworkCase):
+        return f"-- {shlex.quote(case.name)}"
     model = registry.models.get(case.model)
     targets = {registry.models.get(name).target for name in registry.models.names()}
     load = [name for name in asked.load if name not in targets and not loading.of_package(name)]
-    return {"target": model.target or "", "load": load, "plain_size": model.size, "index": asked.index(case.device)}
+    return options(case, target=model.target or "", load=load, plain_size=model.size, index=asked.index(case.device))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ipexperf.case import Case
+from ipexperf.case import Case, NetworkCase
 from ipexperf.judge.rounds import PRIORS, Pools
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Measurement, RoundRecord
@@ -28,7 +28,7 @@ class Judged(NamedTuple):
 class Summary:
     """A run: its cases with their verdicts, and what is said of the run as a whole."""
 
-    networks: Mapping[Case, Judged]
+    networks: Mapping[NetworkCase, Judged]
     functions: Sequence[Judged]
     speeds: Speeds
     rounds: Sequence[RoundRecord] = ()
@@ -60,9 +60,9 @@ class Summary:
         prior: Pools = PRIORS,
     ) -> Summary:
         """The cases alone. Verdicts are by case uid, because two batches share one id."""
-        cases = [Judged(measurement, verdicts[measurement.case.uid]) for measurement in measurements]
-        cases.sort(key=lambda judged: (judged.case.id, judged.case.batch, judged.case.size))
-        networks = {judged.case: judged for judged in cases if not judged.case.is_call}
-        functions = [judged for judged in cases if judged.case.is_call]
-        speeds = Speeds.of([judged.measurement for judged in networks.values()], verdicts, rounds, prior)
+        ordered = sorted(measurements, key=lambda measurement: measurement.case.slot)
+        judged = {measurement.case: Judged(measurement, verdicts[measurement.case.uid]) for measurement in ordered}
+        networks = {case: of_case for case, of_case in judged.items() if isinstance(case, NetworkCase)}
+        functions = [of_case for case, of_case in judged.items() if case not in networks]
+        speeds = Speeds.of({case: judged[case].measurement for case in networks}, verdicts, rounds, prior)
         return cls(networks, functions, speeds, rounds)

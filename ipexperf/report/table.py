@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ipexperf.case import AGAINST, Case
+from ipexperf.case import AGAINST, Case, NetworkCase
 from ipexperf.judge.rounds import OddProcess, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
 from ipexperf.plan.groups import groups
@@ -125,7 +125,7 @@ def _cases(summary: Summary) -> list[str]:
     return lines
 
 
-def _rows(summary: Summary, name: str, factors: Mapping[Case, str]) -> list[Row]:
+def _rows(summary: Summary, name: str, factors: Mapping[NetworkCase, str]) -> list[Row]:
     """The cases of each group: the plainest first, with its twin below it. Cases measured in pairs have no baseline."""
     by_group = groups(summary.networks)
     names = labels(by_group)
@@ -136,15 +136,15 @@ def _rows(summary: Summary, name: str, factors: Mapping[Case, str]) -> list[Row]
         plainest = group.reference
         for case in sorted(group.cases, key=lambda case: case != plainest):
             judged = summary.networks[case]
-            rows.append(_row(judged, {name: factors.get(case, "-"), versus: of_time(judged.verdict)}))
+            rows.append(_row(case, judged, {name: factors.get(case, "-"), versus: of_time(judged.verdict)}))
             if (twin := summary.speeds.twin(case)) is not None:
                 differs = " DIFFERS" if twin.distrusted else ""
                 rows.append(RowBelow(TWIN, f"{twin.ratio(inverted=True).precise}{differs}"))
     return rows
 
 
-def _row(judged: Judged, ratios: Mapping[str, str]) -> dict[str, str]:
-    measurement, case = judged.measurement, judged.case
+def _row(case: NetworkCase, judged: Judged, ratios: Mapping[str, str]) -> dict[str, str]:
+    measurement = judged.measurement
     measured = {column.title: _value(measurement, metric, column) for metric, column in _columns()}
     values = {**measured, "accuracy": _accuracy(measurement), **ratios}
     if measurement.failure:

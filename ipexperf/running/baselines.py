@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from ipexperf.case import AXES
+from ipexperf.case import NetworkCase, networks
 from ipexperf.plan.matrix import ALL
 from ipexperf.result import PRIMARY
 
@@ -54,15 +54,15 @@ class RunBaselines:
         is not there would have been in this run.
         """
         planned = {case.id for case in self._cases}
-        networks = any(not case.is_call for case in self._cases)  # a run may be of functions alone
+        any_network = bool(networks(self._cases))  # a run may be of functions alone
         accepted = [entry.case for key in machine_keys for entry in self._file(key).cases]
         lost = [case for case in accepted if case.id not in planned and self._chosen(case)]
-        return tuple(case for case in lost if (has_place(case.model) if case.is_call else networks))
+        return tuple(case for case in lost if (any_network if isinstance(case, NetworkCase) else has_place(case.name)))
 
     def _chosen(self, case: Case) -> bool:
         """Whether a case has one of the values that the options name, on each axis for which they name any."""
-        wishes = {axis: getattr(self._options, axis) for axis in (("device",) if case.is_call else AXES)}
-        return all(not wish or ALL in wish or getattr(case, axis) in wish for axis, wish in wishes.items())
+        wishes = ((self._options.axis(axis), value) for axis, value in case.axes.items())
+        return all(not wish or ALL in wish or value in wish for wish, value in wishes)
 
     def read_files(self) -> None:
         """Read all baseline files now, so that a damaged file ends the run before anything is measured.

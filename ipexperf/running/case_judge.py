@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ipexperf import live_baseline
+from ipexperf.case import FunctionCase
 from ipexperf.conduct import interrupts
 from ipexperf.judge import remeasure
 from ipexperf.plan import gates
@@ -195,8 +196,8 @@ class CaseJudge:
         from ipexperf.judge.run import settle
 
         # A suite of functions beside another version may well become faster as a whole: in turns no machine did that.
-        calls = {judged.case.uid for judged in self.finished if judged.case.is_call}
-        paired = {uid: verdict for uid, verdict in self.verdicts.items() if uid in calls and verdict.pairs}
+        functions = {judged.case.uid for judged in self.finished if isinstance(judged.case, FunctionCase)}
+        paired = {uid: verdict for uid, verdict in self.verdicts.items() if uid in functions and verdict.pairs}
         others = {uid: verdict for uid, verdict in self.verdicts.items() if uid not in paired}
         return settle(others, Policy().for_run(), paired)
 

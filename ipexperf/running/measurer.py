@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from ipexperf.bench import user_files
+from ipexperf.case import Case, networks
 from ipexperf.compare import locked
 from ipexperf.compare.against import PairRun
 from ipexperf.compare.group import GroupRequest, GroupRun
@@ -26,7 +27,6 @@ from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.case import Case
     from ipexperf.compare.against import PairPlan
     from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
@@ -106,7 +106,7 @@ class Measurer:
             raise result
         return result
 
-    def _group(self, case: Case) -> Group:
+    def _group(self, case: Case) -> Group[Case]:
         """The cases to measure together with this one: those of its group that wait for the same."""
         name, again = groups.name(case), self._judge.postponed.get(case)
         others = self._waiting
@@ -115,7 +115,7 @@ class Measurer:
             others = [other for other, why in postponed if bool(why.looks) == bool(again.looks)]
         return Group(name, tuple(dict.fromkeys([case, *(other for other in others if groups.name(other) == name)])))
 
-    def _measure_group(self, group: Group) -> None:
+    def _measure_group(self, group: Group[Case]) -> None:
         """Measure the rounds of a group. What was measured is recorded even if this raises."""
         self.pace.begin()
         try:
@@ -130,17 +130,21 @@ class Measurer:
         if not self.pace.done and self._judge.arms.named is None:
             self._say_what_was_found(group)
 
-    def _say_what_was_found(self, group: Group) -> None:
+    def _say_what_was_found(self, group: Group[Case]) -> None:
         """Say what a group found in a line, long before the summary."""
         from ipexperf.report.advice import advice
         from ipexperf.report.summary import Summary
 
-        judged = [done for done in self._judge.finished if done.case in group.cases and not done.case.is_call]
+        judged = [done for done in self._judge.finished if done.case in networks(group.cases)]
         summary = Summary.of([done.measurement for done in judged], self._judge.verdicts, self._judge.recorder.rounds)
         for line in advice(summary)[: len(judged) > 1]:
             self._say(line)
 
-    def _parts(self, group: Group) -> list[tuple[PairPlan | None, Group]]:
+    def _suite_of(self, group: Group[Case]) -> Suite | None:
+        """The session of pytest that measures these cases, if they are functions."""
+        return None if networks(group.cases) else self._suite
+
+    def _parts(self, group: Group[Case]) -> list[tuple[PairPlan | None, Group[Case]]]:
         """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
         parts: dict[str, tuple[PairPlan | None, list[Case]]] = {}
         for case in group.cases:
@@ -148,7 +152,7 @@ class Measurer:
             parts.setdefault(against.key if against else "", (against, []))[1].append(case)
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
-    def _measure_alone(self, part: Group) -> None:
+    def _measure_alone(self, part: Group[Case]) -> None:
         """Measure cases that are judged by stored numbers."""
         before = self._judge.taken_on_busy_machine(part.cases)
         rounds = self._rounds(part, before)
@@ -167,7 +171,7 @@ class Measurer:
         postponed = self._judge.postponed.get(case)
         return postponed is not None and not postponed.looks
 
-    def _measure_beside(self, against: PairPlan, part: Group) -> None:
+    def _measure_beside(self, against: PairPlan, part: Group[Case]) -> None:
         """Measure cases beside the other arm. Those that a baseline's software cannot run are measured alone."""
         changed = (*against.changed, *self._judge.arms.unseen(part.cases))
         rounds = PairRun(
@@ -175,7 +179,7 @@ class Measurer:
             [(case, self._judge.wishes[case]) for case in part.cases],
             self.conductor,
             self._say,
-            suite=self._suite if part.cases[0].is_call else None,
+            suite=self._suite_of(part),
         )
         judged = self._play(rounds, rounds.judged, lambda cut: rounds.judged(cut).values())
         with interrupts.deferred():  # as above
@@ -214,7 +218,7 @@ class Measurer:
         with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
             self._judge.recorder.add_rounds(rounds.rounds)
 
-    def _rounds(self, part: Group, before: Mapping[Case, Measurement]) -> GroupRun:
+    def _rounds(self, part: Group[Case], before: Mapping[Case, Measurement]) -> GroupRun:
         """Prepare the rounds of cases that are judged by stored numbers. `before` has those of a first pass."""
         options = self._judge.options
         suspects = {case: self._judge.postponed[case] for case in part.cases if case in self._judge.postponed}
@@ -231,7 +235,7 @@ class Measurer:
             fresh=doubtful or any(gates.needs_fresh(self._judge.gate(case)) for case in part.cases),
             changed=self._judge.arms.unseen(part.cases),
         )
-        return GroupRun(request, self.conductor, self._say, suite=self._suite if part.cases[0].is_call else None)
+        return GroupRun(request, self.conductor, self._say, suite=self._suite_of(part))
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:

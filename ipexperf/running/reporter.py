@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
 from ipexperf.bench.machine.source import Replaced
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
@@ -103,7 +104,7 @@ class Reporter:
                 arms.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
                 self.block(judged),
                 self._reproduce(judged.case),
-                rerun.options(case, **rerun.named(case, self._options)),
+                rerun.chosen(case, self._options),
                 (
                     self._commit_of(against, case),
                     str(judged.measurement.environment.get("git", {}).get("commit") or ""),
@@ -196,12 +197,12 @@ class Reporter:
         # The name of a lock does not name its source; `baseline` names both.
         arm = None if against is None else BASELINE if against.tree else against.words.text
         variables = process.tuned_by_user(os.environ)
-        if case.is_call:
-            own = against.own.text if against else ""
-            asked = self._options
-            return rerun.of_function(case.model, arm, own, variables, benchmark=asked.benchmark, build=asked.build)
-        named = rerun.named(case, self._options)
-        return rerun.command(case, self._plan.launches, places=self._places, against=arm, variables=variables, **named)
+        asked = self._options
+        if isinstance(case, NetworkCase):
+            chosen, launches = rerun.chosen(case, asked), self._plan.launches
+            return rerun.command(chosen, launches, places=self._places, against=arm, variables=variables)
+        own = against.own.text if against else ""
+        return rerun.of_function(case.name, arm, own, variables, benchmark=asked.benchmark, build=asked.build)
 
     def _accept(self, case: Case) -> str:
         """The command that accepts a case as a baseline, or an empty text if it is not recorded."""

@@ -17,7 +17,7 @@ from ipexperf.bench.api import Workbench
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.model import Examples, Model
 from ipexperf.bench.networks import own
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.zoo.datasets.random_data import RandomData
 
 torch = pytest.importorskip("torch")
@@ -69,7 +69,7 @@ def as_json(checks: Iterable[Check]) -> dict[str, tuple[bool, str]]:
 
 
 def workbench(
-    model: Model, case: Case, *, device: Any = None, dataset: Any = None, settings: Settings = NO_SETTINGS
+    model: Model, case: NetworkCase, *, device: Any = None, dataset: Any = None, settings: Settings = NO_SETTINGS
 ) -> Workbench:
     """The workbench of a model, and perhaps a device and examples, that no registry knows."""
     leaves = (registry.modes.get(case.mode), registry.stacks.get(case.stack))
@@ -85,7 +85,7 @@ def bench(
 ) -> Workbench:
     """A case of a small network on the digits, with random weights."""
     model = Model("tiny", build, size=SIZE, batch_train=16, batch_infer=16, trained=False, channels_last=False)
-    case = Case("tiny", device.name, "fp32", mode, stack, 16, SIZE, 1, "digits", tuple(sorted(knobs.items())))
+    case = NetworkCase("tiny", device.name, "fp32", mode, stack, 16, SIZE, 1, "digits", tuple(sorted(knobs.items())))
     return workbench(model, case, device=device, settings=Settings(train_steps=12))
 
 
@@ -98,7 +98,7 @@ def opened(build: Callable[[], Any], mode: str, **knobs: str) -> Any:
 def of_target(text: str, mode: str = "infer", batch: int = 16, settings: Settings = NO_SETTINGS) -> Workbench:
     """A case of a network of the user's own, as a worker has it."""
     model = registry.models.get(own.register(text))
-    case = Case(model.name, "cpu", "fp32", mode, "stock", batch, model.size, 1, model.data)
+    case = NetworkCase(model.name, "cpu", "fp32", mode, "stock", batch, model.size, 1, model.data)
     return registry.workbench(case, settings, lambda _: None)
 
 
@@ -133,7 +133,7 @@ def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: s
     """A session of a small decoder that reads or decodes two texts."""
     declared = {**decoders.SHAPED, "size": size, "batch_infer": 2}
     model = Model("small", lambda: decoder(shape), **declared)
-    case = Case("small", "cpu", dtype, mode, stack, 2, size, 1, "few_tokens", tuple(knobs.items()))
+    case = NetworkCase("small", "cpu", dtype, mode, stack, 2, size, 1, "few_tokens", tuple(knobs.items()))
     bench = workbench(model, case, dataset=FewTokens())
     bench.stack.start()
     return bench.mode.open(bench)

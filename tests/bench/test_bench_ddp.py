@@ -16,7 +16,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import _ranks
 from ipexperf.bench.modes.train_ddp import DdpSession
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 from ipexperf.zoo.datasets.digits import Digits
@@ -171,7 +171,8 @@ def test_more_ranks_than_cores_end_with_a_sentence() -> None:
     """A worker that may use fewer cores than the plan thought says so, and starts nothing."""
     many = len(os.sched_getaffinity(0)) + 1
     path, _ = Digits().find(None)
-    case = Case("resnet18", "cpu", "fp32", "train_ddp", "stock", 16, 32, data="digits", knobs=(("ranks", str(many)),))
+    knobs = (("ranks", str(many)),)
+    case = NetworkCase("resnet18", "cpu", "fp32", "train_ddp", "stock", 16, 32, data="digits", knobs=knobs)
     bench = registry.workbench(case, Settings(data_file=path), print)
     with pytest.raises(WorkerError, match=f"{many} ranks need as many cores, and the worker may use {many - 1}"):
         DdpSession(bench)

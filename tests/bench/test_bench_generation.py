@@ -11,7 +11,7 @@ from ipexperf.bench.cell import Cell
 from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Examples, Model, Split
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES
 
 torch = pytest.importorskip("torch")
@@ -37,7 +37,7 @@ def session(mode: str, build: Callable[[], Any] = gpt) -> GenerationSession:
     """A session of a small decoder, on stock PyTorch."""
     task = {"task": "language_modelling", "data": "few_tokens", "channels_last": False}
     model = Model("small", build, size=SIZE, batch_train=BATCH, batch_infer=BATCH, trained=False, **task)
-    case = Case("small", "cpu", "fp32", mode, "stock", BATCH, SIZE, 1, "few_tokens")
+    case = NetworkCase("small", "cpu", "fp32", mode, "stock", BATCH, SIZE, 1, "few_tokens")
     opened: Any = workbench(model, case, dataset=FewTokens())
     return opened.mode.open(opened)
 

@@ -13,7 +13,7 @@ from ipexperf.bench.artifacts import weights
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.model import Model
 from ipexperf.bench.modes import _input
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def bench(mode: str = "train", batch: int = BATCH, **knobs: str) -> Workbench:
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * SIZE * SIZE, 10))
 
     model = Model("tiny", build, size=SIZE, batch_train=batch, batch_infer=batch, trained=False)
-    case = Case("tiny", "cpu", "fp32", mode, "stock", batch, SIZE, 1, "digits", tuple(sorted(knobs.items())))
+    case = NetworkCase("tiny", "cpu", "fp32", mode, "stock", batch, SIZE, 1, "digits", tuple(sorted(knobs.items())))
     return workbench(model, case, settings=Settings(train_steps=12))
 
 

@@ -14,7 +14,7 @@ from ipexperf.bench.api import Kernel
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.evidence import instructions, onednn, proof
 from ipexperf.bench.machine import facts
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.dtypes import Instructions
 
 SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "amx_tile"})
@@ -22,7 +22,7 @@ GRANITE = SAPPHIRE | {"amx_fp16"}
 COOPER = frozenset({"avx512f", "avx512_vnni", "avx512_bf16"})
 CASCADE = frozenset({"avx512f", "avx512_vnni"})
 ZEN = frozenset({"avx2", "fma"})
-BF16 = Case("tiny", "cpu", "bf16", "infer", "stock", 1, 1)
+BF16 = NetworkCase("tiny", "cpu", "bf16", "infer", "stock", 1, 1)
 
 
 def line(implementation: str, dtype: str = "bf16", weights: str = "") -> str:
@@ -176,7 +176,7 @@ def test_a_limit_that_a_person_set_is_a_note(
 
 def test_a_case_on_an_accelerator_has_no_cpu_to_prove(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "cpu_flags", lambda: SAPPHIRE)
-    card = Case("tiny", "xpu", "bf16", "infer", "stock", 1, 1)
+    card = NetworkCase("tiny", "xpu", "bf16", "infer", "stock", 1, 1)
     assert instructions.proof(lambda: None, card) == []
     assert instructions.notes(card) == []
 

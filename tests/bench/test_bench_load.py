@@ -15,7 +15,7 @@ import pytest
 
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import load
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.result import METRICS
 
 torch = pytest.importorskip("torch")
@@ -99,7 +99,7 @@ def test_what_tracing_imports_is_imported_before_its_start(monkeypatch: pytest.M
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
 def test_what_a_model_needs_is_imported_before_its_start() -> None:
     """Stock paid for torchvision within the start, and IPEX did not, so that it seemed 1.6 times as fast."""
-    case = Case("resnet18", "cpu", "fp32", "load", "stock", 32, 32, data="digits")
+    case = NetworkCase("resnet18", "cpu", "fp32", "load", "stock", 32, 32, data="digits")
     request = {"case": case.to_json(), "settings": asdict(Settings())}
     code = "import json, sys\nfrom ipexperf.bench.process.worker import workbench\n"
     code += "assert 'torchvision' not in sys.modules\n"

@@ -14,7 +14,7 @@ import pytest
 
 from ipexperf import cli, ext, result
 from ipexperf.bench.process import worker
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 
 GOOD = """
 from ipexperf.ext import Check, Dataset, Device, Examples, Mode, Session, Split, Stack, model, register
@@ -65,7 +65,7 @@ register(MyMode())
 def mynet():
     return None
 """
-CASE = Case("mynet", "mydevice", "fp32", "mymode", "mystack", 1, 1, 1, "mydata", ())
+CASE = NetworkCase("mynet", "mydevice", "fp32", "mymode", "mystack", 1, 1, 1, "mydata", ())
 ASKED = ("begin", "prepare", "warm", "sample", "usage", "proof", "fingerprint", "accuracy")
 
 

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from ipexperf.bench.cell import Settings
 from ipexperf.bench.process.session import MISSING, ArmPlugin
 
 TESTS = [
@@ -30,7 +29,7 @@ TESTS = [
 )
 def test_what_cannot_be_collected_loses_its_own_tests_alone(collector: str, lost: list[str]) -> None:
     """And not those of a neighbour whose name begins alike."""
-    arm = ArmPlugin({"tests": TESTS, "device": "cpu"}, Settings(), cast("Any", None), cast("Any", None))
+    arm = ArmPlugin({"tests": TESTS, "device": "cpu"}, cast("Any", None), cast("Any", None))
     report = pytest.CollectReport(collector, "failed", "E   ValueError: no", [])
     arm.pytest_collectreport(report)
     assert [(test, how) for test, how, _ in arm.passed()["gone"]] == [(test, MISSING) for test in lost]

@@ -17,7 +17,7 @@ from ipexperf.bench.api import Kernel
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import accuracy, onednn, proof, quantised, templates
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 
@@ -168,14 +168,14 @@ def test_int8_may_have_three_times_stocks_other_answers(agreed: float | None, le
     assert check.expected.startswith(f"at least {max(least, 0.905):.4g}")
 
 
-CASE = Case("resnet18", "cpu", "int8", "infer_jit", "ipex", 32, 32, data="digits")
+CASE = NetworkCase("resnet18", "cpu", "int8", "infer_jit", "ipex", 32, 32, data="digits")
 FACTS = Facts("python", {"torch": "2.8.0", "intel-extension-for-pytorch": "2.8.0"}, frozenset({"avx2", "sse4_2"}))
 
 
 def test_the_address_of_an_artifact_is_what_it_is_made_of() -> None:
     """Another case, other weights, another torch or IPEX, other instruction sets: another artifact."""
 
-    def address(case: Case = CASE, weights: str = "w", facts: Facts = FACTS) -> str:
+    def address(case: NetworkCase = CASE, weights: str = "w", facts: Facts = FACTS) -> str:
         return artifact.address(case, weights, facts)
 
     first = address()

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from ipexperf.bench import measure, registry
 from ipexperf.bench.modes import realtime
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 
 numbers = st.none() | st.just(realtime.FIT) | st.integers(1, 40).map(str)
 
 
-def case(**knobs: str) -> Case:
-    return Case("resnet18", "cpu", "fp32", "realtime", "stock", 1, 32, knobs=tuple(sorted(knobs.items())))
+def case(**knobs: str) -> NetworkCase:
+    return NetworkCase("resnet18", "cpu", "fp32", "realtime", "stock", 1, 32, knobs=tuple(sorted(knobs.items())))
 
 
 @pytest.mark.parametrize(

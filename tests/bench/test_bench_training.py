@@ -19,7 +19,7 @@ from ipexperf.bench.cell import Settings
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.train import TrainSession, UpdateCounter
 from ipexperf.bench.process.worker import workbench
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.zoo.datasets.digits import Digits
 
@@ -47,7 +47,7 @@ def bench(dtype: str = "fp32", **knobs: str) -> Workbench:
     """The workbench of a small training in this process."""
     path, _ = Digits().find(None)
     settings = Settings(load=(str(SMALL),), threads=1, data_file=path, train_steps=100)
-    case = Case("small", "cpu", dtype, "train", "stock", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
+    case = NetworkCase("small", "cpu", dtype, "train", "stock", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
     return workbench({"case": case.to_json(), "settings": asdict(settings)}, lambda _: None)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from free_machine import FREE
 
 from ipexperf.bench.cell import Settings
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import CountedTurns, Player, Turn
@@ -21,7 +21,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
 
-CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+CASE = NetworkCase("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 A = Arm(CASE, Conditions(Settings()), "arm a")
 B = replace(A, case=replace(CASE, dtype="bf16"), name="arm b")
 BUSY = "other processes took 50% (limit 25%)"
@@ -29,7 +29,7 @@ NOW = "2026-11-22T12:00:00.000+00:00"
 QUICK = Effort(turns=4, most=6, seconds=0.01)
 
 
-def case(model: str = "tiny", dtype: str = "fp32", **more: Any) -> Case:
+def case(model: str = "tiny", dtype: str = "fp32", **more: Any) -> NetworkCase:
     return replace(CASE, model=model, dtype=dtype, **more)
 
 

@@ -14,7 +14,7 @@ from compare_play import CASE, QUICK, ScriptedRounds, case, chance, failed, fini
 from free_machine import FREE, Clock
 
 from ipexperf.bench import loading
-from ipexperf.case import AGAINST, ITSELF, Case
+from ipexperf.case import AGAINST, ITSELF, NetworkCase
 from ipexperf.compare.against import JudgedCase, PairPlan, PairRun
 from ipexperf.compare.arm import FLAG
 from ipexperf.compare.round import ArmResult
@@ -47,7 +47,7 @@ def conductor(fake: str, tmp_path: Path, clock: Clock) -> Conductor:
     return Conductor(options, tmp_path, lambda _: None, policy=FREE, clock=clock)
 
 
-def against(other: Case, words: ArmSpec, policy: PairPolicy = POLICY, *, mine: Case = CASE) -> PairPlan:
+def against(other: NetworkCase, words: ArmSpec, policy: PairPolicy = POLICY, *, mine: NetworkCase = CASE) -> PairPlan:
     return PairPlan(words, FLAG, {mine: other}, policy)
 
 
@@ -125,7 +125,7 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
     cases = {case(dtype=dtype): CASE for dtype in ("fp32", "bf16")}
     ready, stop = conductor.ready, KeyboardInterrupt
 
-    def prepared(one: Case, *more: str | None) -> Conditions:
+    def prepared(one: NetworkCase, *more: str | None) -> Conditions:
         if when == "before" and one.dtype == "bf16":
             raise stop
         return ready(one, *more)  # type: ignore[arg-type]

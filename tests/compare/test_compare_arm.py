@@ -13,7 +13,7 @@ from compare_play import CASE, A, B
 
 from ipexperf.bench import loading
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.compare import arm
 from ipexperf.compare.arm import Arm
 from ipexperf.conduct import placement as placing
@@ -80,7 +80,7 @@ def made(fake: str, tmp_path: Path) -> Callable[..., Arm]:
     """An arm of its words, in a run with these options."""
     loading.load((fake,))
 
-    def made(text: str, case: Case = CASE, **options: Any) -> Arm:
+    def made(text: str, case: NetworkCase = CASE, **options: Any) -> Arm:
         conductor = Conductor(Options(load=(fake,), **options), tmp_path, lambda _: None)
         return arm.arm(conductor, case, parse(text, "arm"), "its name")
 
@@ -101,11 +101,12 @@ def test_the_placement_of_an_arm_has_the_threads_of_the_arm(made: Callable[..., 
     plain, told = (made(text, one, placement=placed).conditions.settings for text in ("", "OMP_NUM_THREADS=3"))
     assert plain.placement is not None
     assert told.placement == {**plain.placement, "threads": 3}
-    streams = Case("resnet18", "cpu", "fp32", "multistream", "ipex", 64, 32, 1, "digits")
+    streams = NetworkCase("resnet18", "cpu", "fp32", "multistream", "ipex", 64, 32, 1, "digits")
     packages = dict.fromkeys(("torch", "torchvision", "intel-extension-for-pytorch"), "2.8.0")
     facts = Facts("python", {**packages, "torchvision": "0.23.0"}, frozenset({"avx2", "fma"}), iomp5="libiomp5.so")
-    assert arms.why_not(streams, facts, None) is None
-    assert "always uses one thread per core" in str(arms.why_not(streams, facts, None, 1))
+    alone, threaded = (arms.parse(text, "arm a").case(streams, facts)[1] for text in ("", "OMP_NUM_THREADS=1"))
+    assert alone is None
+    assert "always uses one thread per core" in str(threaded)
 
 
 def test_the_threads_of_an_arm_that_waits_sleep_whatever_the_shell_says(

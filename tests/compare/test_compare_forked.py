@@ -172,7 +172,7 @@ def test_builds_that_are_judged_are_repeated_in_forked_workers(
     def watched(self: WorkerPlayer) -> None:
         assert not self.environment, "its own worker was built first"
         assert self.arm.builds is not None
-        builds.append((self.arm.case.dtype, self.arm.builds.settings.forked))
+        builds.append((self.arm.case.axes["dtype"], self.arm.builds.settings.forked))
         rehearse(self)
 
     monkeypatch.setattr(WorkerPlayer, "rehearse", watched)

@@ -12,7 +12,7 @@ from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, Sent, case, cha
 from free_machine import FREE, Clock
 
 from ipexperf.bench import loading
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.compare import rounds as loop
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRequest, GroupRun
@@ -53,7 +53,7 @@ def make(fake: str, tmp_path: Path, clock: Clock) -> Callable[..., Conductor]:
 
 def of(
     conductor: Conductor,
-    *cases: Case,
+    *cases: NetworkCase,
     launches: int = 1,
     say: Callable[[str], None] = lambda _: None,
     together: ScriptedRounds | None = None,
@@ -85,7 +85,7 @@ def beside(
     def side(arm: Arm, arms: int) -> ArmResult:
         ended = ends(arm, arms)
         if ended and ended != BUSY:
-            error = WorkerError(ended, f"{arm.case.dtype} ended")
+            error = WorkerError(ended, f"{arm.case.axes['dtype']} ended")
             return ArmResult(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
         looked = {"accuracy": float(arm.index)} if arm.accuracy and (arm.final or not ended) else {}
         done = Launch(
@@ -184,7 +184,7 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
 
 def company(rounds: ScriptedRounds) -> list[list[tuple[str, str]]]:
     """The names and dtypes of the arms of each round."""
-    return [[(arm.name, arm.case.dtype) for arm in arms] for arms in rounds.asked]
+    return [[(arm.name, arm.case.axes["dtype"]) for arm in arms] for arms in rounds.asked]
 
 
 REFERENCE, TWIN = ("the reference", "fp32"), ("the twin", "fp32")
@@ -292,7 +292,7 @@ def test_a_case_whose_weights_cannot_be_trained_fails_alone(
     conductor = make()
     ready = conductor.ready
 
-    def prepared(one: Case, python: str | None = None) -> Conditions:
+    def prepared(one: NetworkCase, python: str | None = None) -> Conditions:
         if one == BF16:
             raise WorkerError("error", "its weights cannot be trained", "a log")
         return ready(one, python)

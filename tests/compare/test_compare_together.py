@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, A, Scripted, Sent, case, play, quick
+from compare_play import BUSY, CASE, A, Scripted, Sent, case, play, quick
 
 from ipexperf.bench import loading
 from ipexperf.compare import together
@@ -270,7 +270,7 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
 
     def act(dtype: str, do: str, earlier: int, pid: int) -> None:
         # Its probes are over by then, and so are a few turns of each.
-        if (dtype, do, earlier) != (bad.case.dtype, "sample", 6):
+        if (dtype, do, earlier) != (bad.case.axes["dtype"], "sample", 6):
             return
         if told == "die":
             os.kill(pid, signal.SIGKILL)
@@ -330,7 +330,7 @@ def test_the_worker_that_grew_is_killed_and_not_the_one_that_is_waited_for(
 
     def act(dtype: str, do: str, *_: int) -> None:
         # The other hangs in its first step: the one that is warm grows while nobody asks it.
-        if (dtype, do) == (waiting.case.dtype, "warm"):
+        if (dtype, do) == (waiting.case.axes["dtype"], "warm"):
             sign.write_text("grow")
 
     sent.before = act
@@ -346,7 +346,7 @@ def test_a_cold_start_has_one_step_however_busy_the_machine_is(
     """A second step would not be cold. The launch has a note."""
     monkeypatch.setattr(gate, "contended", lambda *_: BUSY)
     [arm] = arms("tiny")
-    [side] = play(replace(arm, case=replace(arm.case, mode="start"))).results
+    [side] = play(replace(arm, case=replace(CASE, mode="start"))).results
     assert (len(sent.of("sample")), sent.of("warm")) == (1, [])
     assert (len(side.launch.samples), side.launch.contended) == (1, BUSY)
     assert side.launch.proof[0].ok

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from ipexperf.bench import loading, registry
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRequest, GroupRun
@@ -33,7 +33,7 @@ class StandIn:
 
 
 def launch(
-    case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
+    case: NetworkCase, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
 ) -> tuple[Launch, dict[str, Any]]:
     """A launch of the case alone, and the environment that its worker reported."""
     if case.mode not in registry.modes.names():
@@ -44,7 +44,7 @@ def launch(
     return side.launch, dict(side.environment)
 
 
-def measure(conductor: Conductor, case: Case, launches: int = 1) -> Measurement:
+def measure(conductor: Conductor, case: NetworkCase, launches: int = 1) -> Measurement:
     """A case that is alone in its group."""
     run = GroupRun(GroupRequest(Group("alone", (case,)), launches), conductor, lambda _: None)
     for _ in run.play():

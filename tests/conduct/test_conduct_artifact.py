@@ -11,7 +11,7 @@ from conduct_play import StandIn
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts import artifact
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ipexperf.conduct.worker import Worker
 
-SMALL = Case("small", "fake", "int8", "spin", "plain", 1, 1, data="none")
+SMALL = NetworkCase("small", "fake", "int8", "spin", "plain", 1, 1, data="none")
 
 
 class Maker(StandIn):
@@ -59,7 +59,7 @@ def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}
     registry.model("small", **declaration)(lambda: int)
 
-    def ready(case: Case = SMALL, say: Callable[[str], None] = lambda _: None, python: str | None = None) -> Path:
+    def ready(case: NetworkCase = SMALL, say: Callable[[str], None] = print, python: str | None = None) -> Path:
         def start(python: str | None, *_: Any, **__: Any) -> Worker:
             maker.python = python
             return maker.start()

@@ -11,7 +11,7 @@ import pytest
 
 from ipexperf.bench import loading
 from ipexperf.bench.cell import Settings
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import gate, placement, watch
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.gate import Account, Reading
@@ -21,7 +21,7 @@ from ipexperf.plan.placement import read
 from ipexperf.result import Sample
 
 FAKES = tuple(str(Path(__file__).parents[1] / "fakes" / name) for name in ("fake.py", "placed.py"))
-CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+CASE = NetworkCase("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 FREE = {"others": 0.0, "steal": 0.0, "run_delay": 0.0, "held_up": 0.0}
 ALL = sorted(os.sched_getaffinity(0))
 needs_two_cores = pytest.mark.skipif(len(ALL) < 2, reason="a core to leave for another one")

@@ -11,7 +11,7 @@ import pytest
 
 from ipexperf.bench import loading
 from ipexperf.bench.cell import Settings
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import instances, placement
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.result import Launch
@@ -25,8 +25,8 @@ CORES = sorted(os.sched_getaffinity(0))
 pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="an instance a core, and more than one of them")
 
 
-def case(model: str) -> Case:
-    return Case(model, "fake", "fp32", "beside", "plain", 1, 1, data="none")
+def case(model: str) -> NetworkCase:
+    return NetworkCase(model, "fake", "fp32", "beside", "plain", 1, 1, data="none")
 
 
 def run(model: str, seconds: float = 0.2) -> Launch:

@@ -15,7 +15,7 @@ from free_machine import Clock
 from lease_holder import Holder
 
 from ipexperf.bench import loading
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import lease
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.lease import Lease
@@ -24,7 +24,7 @@ from ipexperf.plan.options import Options
 from ipexperf.steps import Notice
 from ipexperf.variables import LEASES
 
-CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+CASE = NetworkCase("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 process = pytest.mark.process
 

@@ -10,14 +10,14 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import loading, registry
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
 pytestmark = pytest.mark.process
 
-SMALL = Case("eater_of_memory", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+SMALL = NetworkCase("eater_of_memory", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 LARGE = dataclasses.replace(SMALL, batch=64)
 GIB = 2.0**30
 REPLY = {"parameters": 1, "flops": 1, "weights": GIB, "examples": GIB, "passing": GIB / 8, "kept": GIB}

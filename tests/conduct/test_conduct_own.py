@@ -16,7 +16,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.result import Launch
@@ -44,7 +44,7 @@ def launched(target: str, mode: str, stack: str, conditions: Conditions, **setti
     """A launch that is well: every check of it holds."""
     model = registry.models.get(own.register(target))
     path, _ = registry.datasets.get(model.data).find(None)
-    case = Case(model.name, "cpu", "fp32", mode, stack, 16, model.size, data=model.data)
+    case = NetworkCase(model.name, "cpu", "fp32", mode, stack, 16, model.size, data=model.data)
     told = replace(conditions.settings, load=(target,), data_file=path, **settings)
     done, _ = conduct_play.launch(case, 0, replace(conditions, settings=told), accuracy=True)
     assert (done.outcome, done.reason) == ("ok", "")

@@ -17,7 +17,7 @@ from ipexperf.bench.machine import heap
 from ipexperf.bench.machine import placement as bench_placement
 from ipexperf.bench.machine.placement import Placement
 from ipexperf.bench.process.environment import hardware, machine_key
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import placement
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.placement import Placed
@@ -65,7 +65,7 @@ def run() -> Callable[..., tuple[Launch, dict[str, Any]]]:
 
     def run(text: str | None, model: str = "tiny") -> tuple[Launch, dict[str, Any]]:
         loading.load(FAKES)
-        case = Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
+        case = NetworkCase(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
         conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
         placed = None if text is None else placement.find(Options()) if text == "usual" else find(text)
         return conduct_play.launch(case, 0, placement.apply(conditions, case, placed), accuracy=False)
@@ -123,7 +123,7 @@ def test_cases_on_the_cpu_run_on_the_usual_cores(
     done, environment = run("usual")
     assert placed(done).found == f"cores {ALL[-1]}"
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
-    card = Case("tiny", "cuda", "fp32", "infer", "stock", 1, 1, data="none")
+    card = NetworkCase("tiny", "cuda", "fp32", "infer", "stock", 1, 1, data="none")
     plain = Conditions(Settings())
     assert placement.apply(plain, card, found) == placement.apply(plain, card, None)
 
@@ -315,7 +315,7 @@ def test_openmp_that_binds_its_first_thread_hides_no_core_of_the_machine(tmp_pat
     """`ipexrun` sets OMP_PROC_BIND, which binds the first thread once torch is imported. All cores stay recorded."""
     (tmp_path / "binds.py").write_text(BINDS)
     load = (*FAKES, str(tmp_path / "binds.py"))
-    case = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+    case = NetworkCase("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
     loading.load(FAKES)
     conditions = Conditions(Settings(load=load), timeout=60, samples=5, seconds=0.02)
     done, environment = conduct_play.launch(case, 0, conditions, accuracy=False)

@@ -10,7 +10,7 @@ import pytest
 from free_machine import FREE
 
 from ipexperf.bench import loading, outcome
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
 
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.process
 LOSERS = str(Path(__file__).parents[1] / "fakes" / "losers.py")
 
 
-def case(model: str, device: str = "lossy") -> Case:
-    return Case(model, device, "fp32", "spin", "plain", 1, 1, 1, "none")
+def case(model: str, device: str = "lossy") -> NetworkCase:
+    return NetworkCase(model, device, "fp32", "spin", "plain", 1, 1, 1, "none")
 
 
 @pytest.fixture
-def measure(fake: str, tmp_path: Path) -> Callable[[Case], Measurement]:
+def measure(fake: str, tmp_path: Path) -> Callable[[NetworkCase], Measurement]:
     """Measures case after case in one run of two launches a case."""
     load = (fake, LOSERS)
     loading.load(load)
@@ -63,7 +63,7 @@ def test_messages_of_a_lost_device_are_recognised(text: str, told: str | None) -
     ("model", "ended"), [("loses", "device_lost"), ("aborts_lost", "device_lost"), ("aborts_full", "out_of_memory")]
 )
 def test_a_lost_device_is_recognised_however_the_worker_ends(
-    measure: Callable[[Case], Measurement], model: str, ended: str
+    measure: Callable[[NetworkCase], Measurement], model: str, ended: str
 ) -> None:
     """By an exception in Python, or by the log of a process that C++ ended."""
     (launch,) = measure(case(model)).launches
@@ -73,7 +73,7 @@ def test_a_lost_device_is_recognised_however_the_worker_ends(
 
 @pytest.mark.torch
 def test_a_device_that_went_away_after_the_plan_is_lost(
-    measure: Callable[[Case], Measurement], monkeypatch: pytest.MonkeyPatch
+    measure: Callable[[NetworkCase], Measurement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was there when the run was planned: one sentence, no other device, and no second try."""
     monkeypatch.setenv("ZE_AFFINITY_MASK", "7")  # whatever card there is, it is not this one

@@ -16,7 +16,7 @@ import pytest
 
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.process import guard
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import gate
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
@@ -37,7 +37,7 @@ def prepared(worker: Worker, model: str = "small", mode: str = "train_ddp", **kn
     """Asks a worker to open a small data-parallel training."""
     path, _ = Digits().find(None)
     settings = Settings(load=(str(SMALL),), data_file=path, train_steps=60)
-    case = Case(model, "cpu", "fp32", mode, "stock", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
+    case = NetworkCase(model, "cpu", "fp32", mode, "stock", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
     return worker.prepare(case.to_json(), asdict(settings))
 
 
@@ -124,7 +124,7 @@ def test_each_process_of_a_case_has_a_device_of_its_own(tmp_path: Path) -> None:
     from ipexperf.plan.options import Options
 
     conductor = Conductor(Options(indices={"cuda": 1}), tmp_path, lambda _: None)
-    case = Case("resnet18", "cuda", "fp32", "train_ddp", "stock", 1, 32, data="digits")
+    case = NetworkCase("resnet18", "cuda", "fp32", "train_ddp", "stock", 1, 32, data="digits")
     assert conductor.ready(case).settings.cards == (
         {"CUDA_VISIBLE_DEVICES": "1"},
         {"CUDA_VISIBLE_DEVICES": "2"},
@@ -142,7 +142,7 @@ def test_fewer_devices_than_processes_end_the_launch_with_a_sentence(
     from ipexperf.plan.options import Options
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    case = Case("resnet18", "cuda", "fp32", "train_ddp", "stock", 1, 32, data="digits")
+    case = NetworkCase("resnet18", "cuda", "fp32", "train_ddp", "stock", 1, 32, data="digits")
     with contextlib.closing(Conductor(Options(), tmp_path, lambda _: None)) as conductor:
         (launch,) = conduct_play.measure(conductor, case).launches
     assert launch.outcome == "error"

@@ -10,13 +10,13 @@ import pytest
 from conduct_play import StandIn
 
 from ipexperf.bench.cell import Settings
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.roof import Roofs, counted_work, with_share
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch
 
-CASE = Case("tiny", "cpu", "fp32", "infer", "stock", 8, 8)
+CASE = NetworkCase("tiny", "cpu", "fp32", "infer", "stock", 8, 8)
 ENVIRONMENT: dict[str, Any] = {
     "machine_key": "box-2c",
     "software": {"torch": "2.8.0"},

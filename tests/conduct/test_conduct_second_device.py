@@ -92,7 +92,7 @@ def proofs(folder: Path) -> dict[str, dict[str, bool]]:
     with History.open(folder / "ipexperf.db", create=False) as history:
         cases = history.measurements(history.find_run("last").uid)
     return {
-        f"{one.case.model} {one.case.mode}": {
+        f"{one.case.axes['model']} {one.case.axes['mode']}": {
             check["name"]: check["ok"] for check in one.launches[-1].document["proof"]
         }
         for one in cases

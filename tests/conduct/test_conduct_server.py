@@ -21,7 +21,7 @@ import pytest
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.process import guard
 from ipexperf.bench.process import server as bench_server
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.conduct.worker import Worker
@@ -38,8 +38,8 @@ FAKES = Path(__file__).parents[1] / "fakes"
 FORKED = str(FAKES / "forked.py")
 
 
-def case(model: str = "tiny") -> Case:
-    return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
+def case(model: str = "tiny") -> NetworkCase:
+    return NetworkCase(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 
 def order(*load: str) -> ServerSpec:

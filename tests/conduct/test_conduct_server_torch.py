@@ -11,7 +11,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.cell import Settings
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.conduct.worker import Worker
@@ -43,7 +43,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def launched(mode: str, stack: str, server: Server | None) -> Launch:
-    case = Case("smallnet", "cpu", "fp32", mode, stack, 16, 8, data="digits")
+    case = NetworkCase("smallnet", "cpu", "fp32", mode, stack, 16, 8, data="digits")
     path, _ = registry.datasets.get("digits").find(None)
     settings = Settings(load=(SMALL,), data_file=path, train_steps=6, threads=2, forked=server is not None)
     conditions = Conditions(settings, timeout=300, samples=5, seconds=0.05, server=server)

@@ -13,7 +13,7 @@ import pytest
 from conduct_play import StandIn
 
 from ipexperf.bench import loading, registry
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -22,7 +22,7 @@ from ipexperf.plan.options import Options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LEARNER = Case("learner", "fake", "fp32", "spin", "plain", 1, 1, data="none")
+LEARNER = NetworkCase("learner", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 MADE = b"weights " * 2**18
 """More than is read at a time."""
 

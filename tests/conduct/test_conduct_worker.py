@@ -20,7 +20,7 @@ from free_machine import BUSY, FREE
 
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.process import guard
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import process
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker, ask_facts
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 
-def case(model: str = "tiny") -> Case:
-    return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
+def case(model: str = "tiny") -> NetworkCase:
+    return NetworkCase(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from free_machine import FREE
 
 from ipexperf.bench import loading
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import gate
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
@@ -30,7 +30,7 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     options = Options(
         load=(SMALLNET, FAKE_XPU), indices={"xpu": 1}, samples=5, seconds=0.05, without=("roof",), cache=tmp_path
     )
-    case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
+    case = NetworkCase("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
     with contextlib.closing(Conductor(options, tmp_path, lambda _: None, policy=FREE)) as conductor:
         found = conduct_play.measure(conductor, case)
     assert found.failure == ""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.history import History
 from ipexperf.ratio import Ratio
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
@@ -21,7 +21,7 @@ MOVED = 9
 EVIL = "</script><script>window.hacked=1</script>"
 ANGRY = "<img src=x onerror='window.hacked=2'> & \"quotes\""
 MACHINE = "xeon-8480-2s"
-PLAIN = Case("resnet50", "cpu", "fp32", "infer", "stock", 16, 224)
+PLAIN = NetworkCase("resnet50", "cpu", "fp32", "infer", "stock", 16, 224)
 SLOWER = replace(PLAIN, dtype="bf16", mode="infer_jit", stack="ipex")
 STEADY = replace(PLAIN, mode="train")
 FASTER = replace(PLAIN, stack="ipex")
@@ -62,13 +62,13 @@ def environment(number: int) -> dict[str, Any]:
     }
 
 
-def step(case: Case, number: int) -> float:
+def step(case: NetworkCase, number: int) -> float:
     level = {PLAIN: 0.08, SLOWER: 0.012, STEADY: 0.25, FASTER: 0.06, NAMED: 0.05, PAIRED: 0.02}[case]
     level *= 1.15 if case == SLOWER and number >= MOVED else 1
     return level * (1 + 0.004 * math.sin(7 * number + len(case.mode)))
 
 
-def measured(case: Case, number: int) -> Measurement:
+def measured(case: NetworkCase, number: int) -> Measurement:
     moment = f"2026-05-{number + 1:02d}T02:00:00Z"
     if case == FAILED:
         launches = [Launch(0, "crashed", ANGRY, log=f"loading\n{ANGRY}")]
@@ -96,7 +96,7 @@ def measured(case: Case, number: int) -> Measurement:
     return Measurement(case, tuple(launches), environment(number), moment, moment)
 
 
-def judged(case: Case, number: int) -> Verdict:
+def judged(case: NetworkCase, number: int) -> Verdict:
     if case == FAILED:
         return Verdict("failed", f"crashed: {ANGRY}")
     if case == PAIRED:
@@ -121,7 +121,7 @@ def judged(case: Case, number: int) -> Verdict:
     )
 
 
-def fill(path: Path, cases: tuple[Case, ...] = CASES, runs: int = RUNS) -> Path:
+def fill(path: Path, cases: tuple[NetworkCase, ...] = CASES, runs: int = RUNS) -> Path:
     """Write so many nightly runs of these cases."""
     with History.open(path) as history:
         for number in range(runs):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, measured, read, step, take_turns
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.dashboard import writing
 from ipexperf.dashboard.story import slug
 from ipexperf.history import History
@@ -22,7 +22,7 @@ NIGHTS = 5
 SSE41 = {"ONEDNN_MAX_CPU_ISA": "SSE41"}
 
 
-def try_out(path: Path, case: Case, number: int, times: float = 3.0, **meta: Any) -> None:
+def try_out(path: Path, case: NetworkCase, number: int, times: float = 3.0, **meta: Any) -> None:
     """Record one more run of a case, so many times as slow; not of a subcommand: under another variable."""
     usual = environment(number)
     under = usual if meta else {**usual, "variables": {**usual["variables"], **SSE41}}

@@ -266,7 +266,7 @@ def test_the_page_of_a_case_tells_what_else_measuring_it_again_takes(history_pat
     assert told.startswith(
         "OMP_NUM_THREADS=1 pytest suites/ --perf-load leaf.py --perf-model mynets:small --perf-device"
     )
-    second = replace(own, case=replace(own.case, device="xpu"))
+    second = replace(own, case=replace(PLAIN, model="mynets.small", device="xpu"))
     assert "--perf-device xpu:1 " in case_page._reproduce(second, {"again": {**again, "indices": {"xpu": 1}}})
     compared = replace(own, verdict=Verdict("ok", "", evidence=PairsEvidence("itself", own="level=O0")))
     meta = {"again": again, "command": ["ipexperf", "ab", "--b", "level=O0 stack=ipex"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench.cell import Settings
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.compare.against import PairPlan
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import ArmResult
@@ -16,7 +16,7 @@ from ipexperf.plan.arms import ArmSpec
 from ipexperf.result import Launch
 from ipexperf.verdict import Verdict
 
-CASE = Case("resnet18", "cpu", "bf16", "infer", "stock", 32, 32)
+CASE = NetworkCase("resnet18", "cpu", "bf16", "infer", "stock", 32, 32)
 NIGHT = "2.10.0.dev202611"
 
 

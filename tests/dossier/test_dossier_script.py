@@ -12,7 +12,7 @@ import pytest
 
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.case import Case, of_test
+from ipexperf.case import FunctionCase, NetworkCase
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.walk import Suite
 from ipexperf.conduct import process
@@ -23,12 +23,12 @@ SHORT = ("infer", "infer_jit", "infer_compile", "train", "train_compile", "multi
 LONG = ("decode", "prefill", "load", "realtime", "train_ddp")
 
 
-def arm(case: Case, **variables: str) -> Arm:
+def arm(case: NetworkCase, **variables: str) -> Arm:
     return Arm(case, Conditions(Settings(threads=2), variables=variables))
 
 
-def case(mode: str, stack: str = "stock", dtype: str = "bf16", model: str = "resnet18") -> Case:
-    return Case(model, "cpu", dtype, mode, stack, 32, 32, data="digits")
+def case(mode: str, stack: str = "stock", dtype: str = "bf16", model: str = "resnet18") -> NetworkCase:
+    return NetworkCase(model, "cpu", dtype, mode, stack, 32, 32, data="digits")
 
 
 @pytest.mark.parametrize(("mode", "stack"), [("infer_export", "stock"), *itertools.product(SHORT, ("stock", "ipex"))])
@@ -99,7 +99,7 @@ def test_an_arm_has_its_interpreter_its_variables_and_its_tree(tmp_path: Path, m
 
 
 def test_a_function_is_stepped_by_pytest_in_place_of_its_fixture(tmp_path: Path) -> None:
-    one = arm(of_test("tests/test_a.py::test_b[x-'y']", "cpu"))
+    one = arm(FunctionCase("tests/test_a.py::test_b[x-'y']", "cpu"))
     text, _ = script.of(one, one, Suite(tmp_path, (), {}, {}, benchmark=True))
     ast.parse(text)
     assert "def benchmark(self): return call\n        perf = benchmark\n" in text

@@ -25,7 +25,7 @@ from ipexperf.bench.cell import Cell, Settings
 from ipexperf.bench.evidence import quantised
 from ipexperf.bench.machine import facts
 from ipexperf.bench.model import Dataset, Examples, Split
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.zoo.models._dlrm import Dlrm
 
 TABLES = (11, 13, 5)
@@ -55,7 +55,7 @@ def bench(mode: str, stack: str = "ipex", dtype: str = "fp32", **knobs: str) -> 
     """The shipped declaration over small tables, on random weights."""
     shipped = registry.models.get("dlrm")
     small = replace(shipped, build=lambda: Dlrm(TABLES, 2, 16), trained=False, data="made", train_steps=150)
-    case = Case("dlrm", "cpu", dtype, mode, stack, 64, 16, 1, "made", tuple(sorted(knobs.items())))
+    case = NetworkCase("dlrm", "cpu", dtype, mode, stack, 64, 16, 1, "made", tuple(sorted(knobs.items())))
     return bench_cases.workbench(small, case)
 
 

@@ -18,7 +18,7 @@ from ipexperf.bench.modes.train import TrainSession
 from ipexperf.bench.modes.train_compile import CompiledTraining
 from ipexperf.bench.optimizers import RATES
 from ipexperf.bench.process.worker import workbench
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.zoo.datasets.digits import Digits
 
 SMALL = Path(__file__).parent / "small_training.py"
@@ -27,7 +27,7 @@ SMALL = Path(__file__).parent / "small_training.py"
 def bench(model: str, mode: str, dtype: str, **knobs: str) -> Workbench:
     path, _ = Digits().find(None)
     settings = Settings(load=(str(SMALL),), threads=1, data_file=path, train_steps=100)
-    case = Case(model, "cpu", dtype, mode, "ipex", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
+    case = NetworkCase(model, "cpu", dtype, mode, "ipex", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
     return workbench({"case": case.to_json(), "settings": asdict(settings)}, lambda _: None)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.cell import Settings
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 
 if TYPE_CHECKING:
     from ipexperf.conduct.worker import Worker
@@ -28,10 +28,10 @@ class Quantiser:
         data, _ = registry.datasets.get("digits").find(None)
         self.settings = Settings(load=(str(NETWORKS),), data_file=data, threads=1)
 
-    def case(self, model: str, mode: str, **knobs: str) -> Case:
-        return Case(model, "cpu", "int8", mode, self.stack, 16, 8, data="digits", knobs=tuple(knobs.items()))
+    def case(self, model: str, mode: str, **knobs: str) -> NetworkCase:
+        return NetworkCase(model, "cpu", "int8", mode, self.stack, 16, 8, data="digits", knobs=tuple(knobs.items()))
 
-    def settings_of(self, case: Case) -> Settings:
+    def settings_of(self, case: NetworkCase) -> Settings:
         """The settings of a case, with weights that are trained when they are first asked for."""
         if case.model not in self.weights:
             path = self.weights[case.model] = self.folder / f"{case.model}.pt"
@@ -40,14 +40,14 @@ class Quantiser:
         made = str(self.folder / f"{case.id}.pt")
         return dataclasses.replace(self.settings, weights=str(self.weights[case.model]), artifact=made)
 
-    def make(self, case: Case, stack: str | None = None) -> Path:
+    def make(self, case: NetworkCase, stack: str | None = None) -> Path:
         """Quantises, with another stack where one is named, and tells where."""
         settings = self.settings_of(case)
         maker = dataclasses.replace(case, stack=stack or case.stack).to_json()
         self.worker.ask("quantise", path=settings.artifact, case=maker, settings=asdict(settings))
         return Path(str(settings.artifact))
 
-    def run(self, case: Case, stack: str | None = None) -> dict[str, dict[str, Any]]:
+    def run(self, case: NetworkCase, stack: str | None = None) -> dict[str, dict[str, Any]]:
         """The checks of the case that loads what was made, proof and accuracy, by name."""
         runner = dataclasses.replace(case, stack=stack or case.stack).to_json()
         self.worker.prepare(runner, asdict(self.settings_of(case)))

@@ -49,23 +49,24 @@ CREATE TABLE "case" (
 	id INTEGER NOT NULL, 
 	uid VARCHAR(64) NOT NULL, 
 	suite TEXT NOT NULL, 
-	model TEXT NOT NULL, 
+	test TEXT, 
+	model TEXT, 
 	device TEXT NOT NULL, 
-	dtype TEXT NOT NULL, 
-	mode TEXT NOT NULL, 
-	stack TEXT NOT NULL, 
-	batch INTEGER NOT NULL, 
-	version INTEGER NOT NULL, 
+	dtype TEXT, 
+	mode TEXT, 
+	stack TEXT, 
+	batch INTEGER, 
+	version INTEGER, 
 	params JSON NOT NULL, 
 	CONSTRAINT pk_case PRIMARY KEY (id), 
 	CONSTRAINT uq_case_uid UNIQUE (uid)
 );
-INSERT INTO "case" VALUES(1,'fa61d7b3beb481acca9ba5cd00ee6d72e33b0268e9c7c2a01d9d6f50e95edb5e','gold','tiny','fake','fp32','spin','plain',1,1,'{"size": 1, "data": "none"}');
-INSERT INTO "case" VALUES(2,'348d6435bd3ba9679dee99da08c18204221f3c7f1b53c4b58152d808b3e0cc74','gold','tiny','fake','bf16','spin','plain',1,1,'{"size": 1, "data": "none"}');
-INSERT INTO "case" VALUES(3,'f83d3849bf6a293407ccdfea48a679d1a7192acc4a9f337d288c05710178d0e4','gold','wrong','fake','fp32','spin','plain',1,1,'{"size": 1, "data": "none"}');
-INSERT INTO "case" VALUES(4,'b49c6871d2f7fcd6979b0ba88cba5a5238981f1bf5767ab61f942437a53b6b1c','gold','wrong','fake','bf16','spin','plain',1,1,'{"size": 1, "data": "none"}');
-INSERT INTO "case" VALUES(5,'1c7b6fd280e1efe91f6012af13247075ca0b87f360d5bf665894a94b22286657','gold','unproven','fake','fp32','spin','plain',1,1,'{"size": 1, "data": "none"}');
-INSERT INTO "case" VALUES(6,'f9c77a3058824bb3b9d7103ff1dc8e72c398a193b2615f8992afed069e1357ae','gold','unproven','fake','bf16','spin','plain',1,1,'{"size": 1, "data": "none"}');
+INSERT INTO "case" VALUES(1,'fa61d7b3beb481acca9ba5cd00ee6d72e33b0268e9c7c2a01d9d6f50e95edb5e','gold',NULL,'tiny','fake','fp32','spin','plain',1,1,'{"size": 1, "data": "none"}');
+INSERT INTO "case" VALUES(2,'348d6435bd3ba9679dee99da08c18204221f3c7f1b53c4b58152d808b3e0cc74','gold',NULL,'tiny','fake','bf16','spin','plain',1,1,'{"size": 1, "data": "none"}');
+INSERT INTO "case" VALUES(3,'f83d3849bf6a293407ccdfea48a679d1a7192acc4a9f337d288c05710178d0e4','gold',NULL,'wrong','fake','fp32','spin','plain',1,1,'{"size": 1, "data": "none"}');
+INSERT INTO "case" VALUES(4,'b49c6871d2f7fcd6979b0ba88cba5a5238981f1bf5767ab61f942437a53b6b1c','gold',NULL,'wrong','fake','bf16','spin','plain',1,1,'{"size": 1, "data": "none"}');
+INSERT INTO "case" VALUES(5,'1c7b6fd280e1efe91f6012af13247075ca0b87f360d5bf665894a94b22286657','gold',NULL,'unproven','fake','fp32','spin','plain',1,1,'{"size": 1, "data": "none"}');
+INSERT INTO "case" VALUES(6,'f9c77a3058824bb3b9d7103ff1dc8e72c398a193b2615f8992afed069e1357ae','gold',NULL,'unproven','fake','bf16','spin','plain',1,1,'{"size": 1, "data": "none"}');
 CREATE TABLE environment (
 	id INTEGER NOT NULL, 
 	uid VARCHAR(64) NOT NULL, 

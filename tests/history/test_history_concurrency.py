@@ -71,7 +71,7 @@ def test_a_killed_writer_loses_at_most_the_case_in_flight(tmp_path):
         with History.open(target, create=False) as history:
             run = history.find_run("last")
             assert run.status == "running"
-            assert [case.case.model for case in history.measurements(run.uid)] == ["first", "second"]
+            assert [case.case.axes["model"] for case in history.measurements(run.uid)] == ["first", "second"]
             with history._engine.connect() as connection:
                 assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
                 assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []

@@ -117,7 +117,7 @@ def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, 
     with History.open(here) as history:
         detail = history.show(uid)
         assert (detail.run.status, detail.run.meta["settled"]["line"]) == ("finished", "platform shift")
-        assert [x.case.model for x in detail.cases] == ["resnet50", "vgg16"]
+        assert [x.case.axes["model"] for x in detail.cases] == ["resnet50", "vgg16"]
         assert len(detail.rounds) == 3
     assert take(here, there)[0]["continued"] == 0
 

@@ -37,7 +37,7 @@ def models(file: str) -> list[str]:
     with History.open(file, create=False) as history:
         [run] = history.runs()
         assert run.status == "finished"
-        return sorted(row.case.model for row in history.measurements(run.uid))
+        return sorted(row.case.axes["model"] for row in history.measurements(run.uid))
 
 
 def test_a_file_that_another_process_writes_for_long_fails_the_case_at_hand(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench.evidence import fingerprint
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.judge.accept import ProposedCase
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.result import Check, Launch, Measurement
@@ -14,7 +14,7 @@ from ipexperf.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-CASE = Case("resnet50", "cpu", "bf16", "infer_jit", "ipex", 8, 224)
+CASE = NetworkCase("resnet50", "cpu", "bf16", "infer_jit", "ipex", 8, 224)
 ENVIRONMENT: dict[str, Any] = {
     "machine_key": "xeon-2c",
     "hardware": {"cpu": "Xeon", "threads": 2, "cores": 2, "isa": ["amx_bf16", "avx512f"], "frequency_khz": "2000000"},
@@ -36,7 +36,7 @@ def environment(**sections: Mapping[str, Any]) -> dict[str, Any]:
 def measurement(
     values: Sequence[float],
     *,
-    case: Case = CASE,
+    case: NetworkCase = CASE,
     where: Mapping[str, Any] = ENVIRONMENT,
     proof: tuple[Check, ...] = (),
     contended: str = "",
@@ -53,7 +53,7 @@ def measurement(
 def baseline(
     sessions: Sequence[Sequence[float]] = QUIET,
     *,
-    case: Case = CASE,
+    case: NetworkCase = CASE,
     where: Mapping[str, Any] = ENVIRONMENT,
     accuracy: Mapping[str, float] | None = None,
     expires: str | None = None,

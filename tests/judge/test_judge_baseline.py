@@ -74,7 +74,7 @@ def _session(**changes: Any) -> Callable[[list[dict[str, Any]]], None]:
         (lambda cases: cases[0]["accuracy"].update(accuracy=math.nan), "has nan as its accuracy"),
         (lambda cases: cases[0].update(expires="2026-13-01"), "month must be in 1..12"),
         (lambda cases: cases[0]["case"].update(dtype="fp32"), f"{CASE.id} is the id of an entry whose case is"),
-        (_is_there_twice, f"{CASE.id} with batch 8 is there twice"),
+        (_is_there_twice, f"{CASE.label} is there twice"),
     ],
 )
 def test_a_file_that_was_edited_or_merged_badly_is_damage(
@@ -248,7 +248,7 @@ def test_the_twelve_newest_sessions_are_kept() -> None:
 def test_two_batches_of_one_case_live_side_by_side() -> None:
     bigger = replace(CASE, batch=16)
     both = offered(KNOWN, candidate(TIMES, 20, case=bigger)).baselines
-    assert [x.case.batch for x in both.cases] == [8, 16]
+    assert [x.case.inputs["batch"] for x in both.cases] == [8, 16]
     found = both.find(bigger)
     assert found is not None
     assert found.case == bigger

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from judge_records import QUIET, baseline, ends, measurement
 
-from ipexperf.case import of_test
+from ipexperf.case import FunctionCase
 from ipexperf.errors import UsageError
 from ipexperf.judge import metrics, remeasure, screen
 from ipexperf.judge.baseline import CaseBaseline
@@ -245,7 +245,7 @@ def of_function(level: float, noise: float, chance: random.Random, times: float 
         )
         for _ in range(metrics.KNOWN)
     ]
-    [verdict] = metrics.in_pairs(pairs, (PRIMARY, "step_memory"), ALPHA, of_call=True)
+    [verdict] = metrics.in_pairs(pairs, (PRIMARY, "step_memory"), ALPHA, captures_vary=True)
     return verdict.outcome
 
 
@@ -262,15 +262,15 @@ def test_captures_of_a_function_are_judged_once_there_are_some() -> None:
     """In pairs and against sessions. A network's are alike, so one is enough, as it is where arms are alike."""
     gate = (PRIMARY, "step_memory")
     [pair] = pairs_of("step_memory", (1, 2))
-    assert metrics.in_pairs([pair] * 2, gate, ALPHA, of_call=True) == ()
+    assert metrics.in_pairs([pair] * 2, gate, ALPHA, captures_vary=True) == ()
     assert metrics.captures_tell([pair] * 2, gate, ALPHA)
     assert not metrics.captures_tell([pair] * 3, gate, ALPHA)
     alike = {"step_memory": 10.0 * MIB}, {"step_memory": 10.0 * MIB + 100}
     assert not metrics.captures_tell([alike], gate, ALPHA)
-    [verdict] = metrics.in_pairs([alike], gate, ALPHA, of_call=True)
+    [verdict] = metrics.in_pairs([alike], gate, ALPHA, captures_vary=True)
     assert verdict.outcome == "ok"
     stored = accepted(LEVEL, LEVEL, LEVEL, name="step_memory")
-    function = replace(stored, case=of_test("tests/test_it.py::test", "cpu"))
+    function = replace(stored, case=FunctionCase("tests/test_it.py::test", "cpu"))
     new = {"step_memory": 1.02 * LEVEL}
     [verdict] = metrics.in_sessions(new, function, ("step_memory",), ALPHA)
     assert verdict.outcome == "regressed"

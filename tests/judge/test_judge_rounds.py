@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.judge import rounds
 from ipexperf.judge.rounds import EARLIER, PRIOR, PRIOR_APART, PRIORS, Pool, Pools, RoundsEstimate
 from ipexperf.result import Role, RoundRecord, Schedule, SeatRecord
 
-PLAIN, LEAN, SMALL = (Case("m", "cpu", dtype, "infer", "stock", 1, 1) for dtype in ("fp32", "bf16", "int8"))
+PLAIN, LEAN, SMALL = (NetworkCase("m", "cpu", dtype, "infer", "stock", 1, 1) for dtype in ("fp32", "bf16", "int8"))
 
 
-def seat(case: Case, *times: float, role: Role = "case") -> SeatRecord:
+def seat(case: NetworkCase, *times: float, role: Role = "case") -> SeatRecord:
     return SeatRecord(case, role, (times,), 0 if role == "case" else None)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_records import CASE, ENVIRONMENT, QUIET, baseline, ends, environment, measurement
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide, judge, on_changed_host
 from ipexperf.judge.spread import centre, compare, usual_noise
@@ -45,7 +45,7 @@ def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:
     ],
 )
 def test_other_hardware_another_machine_and_other_work_are_not_comparable(
-    where: dict[str, object], case: Case, named: str
+    where: dict[str, object], case: NetworkCase, named: str
 ) -> None:
     verdict = judge(measurement([0.01, 0.01], where=where, case=case), baseline(), POLICY)
     assert verdict.outcome == "not_comparable"

@@ -8,7 +8,7 @@ import pytest
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.errors import UsageError
 from ipexperf.plan.arms import parse
 from ipexperf.plan.reading import resolve
@@ -27,9 +27,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_arm_with_a_network_of_the_users_own_has_its_data_and_size(folder: Path) -> None:
     """The case that was planned is that of another network."""
     good, bad = own.register("good_arm.py:small@3x8x8"), own.register("bad_arm.py:small@3x16x16")
-    planned = Case(bad, "cpu", "fp32", "infer", "stock", 32, 16, 1, bad)
+    planned = NetworkCase(bad, "cpu", "fp32", "infer", "stock", 32, 16, 1, bad)
     case, _ = parse("model=good_arm.py:small@3x8x8", "--a").case(planned, Facts("3.11", {"torch": "2.8.0"}))
-    assert (case.model, case.data, case.size) == (good, good, 8)
+    assert (case.axes["model"], case.inputs) == (good, {"batch": 32, "size": 8, "data": good})
 
 
 def test_the_network_of_an_arm_is_loaded_by_all_workers(folder: Path) -> None:

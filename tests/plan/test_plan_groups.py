@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.plan import groups
 
-CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "stock", 32, 32, 1, "digits")
+CASE = NetworkCase("resnet18", "cpu", "fp32", "infer_jit", "stock", 32, 32, 1, "digits")
 
 
-def other(**changes: Any) -> Case:
+def other(**changes: Any) -> NetworkCase:
     return dataclasses.replace(CASE, **changes)
 
 
@@ -77,7 +77,7 @@ def test_the_plainest_case_is_the_reference(plainer: dict[str, Any], case: dict[
         unique=True,
     )
 )
-def test_each_case_is_in_one_group_and_the_plan_keeps_its_order(cases: list[Case]) -> None:
+def test_each_case_is_in_one_group_and_the_plan_keeps_its_order(cases: list[NetworkCase]) -> None:
     found = groups.groups(cases)
     assert sorted(case.uid for group in found for case in group.cases) == sorted(case.uid for case in cases)
     assert [group.cases[0] for group in found] == sorted((group.cases[0] for group in found), key=cases.index)

@@ -19,7 +19,7 @@ from ipexperf.bench.device import Device
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.machine.facts import HEADERS, Facts
 from ipexperf.bench.model import Model
-from ipexperf.case import Case
+from ipexperf.case import Case, FunctionCase, NetworkCase, from_json
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
@@ -337,7 +337,7 @@ def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pyte
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789_-", min_size=1, max_size=12)
 CASES = st.builds(
-    Case,
+    NetworkCase,
     model=NAMES,
     device=NAMES,
     dtype=st.sampled_from(list(DTYPES)),
@@ -349,18 +349,19 @@ CASES = st.builds(
     data=st.one_of(st.just(""), st.text(max_size=8)),
     knobs=st.dictionaries(NAMES, NAMES, max_size=3).map(lambda knobs: tuple(sorted(knobs.items()))),
 )
+FUNCTIONS = st.builds(FunctionCase, test=st.text(min_size=1), device=NAMES, knobs=st.just((("against", "itself"),)))
 
 
-@given(CASES)
+@given(CASES | FUNCTIONS)
 def test_a_case_comes_back_from_json_as_it_was(case: Case) -> None:
     """A case that went through JSON text is equal, with the same id and uid."""
-    again = Case.from_json(json.loads(json.dumps(case.to_json())))
+    again = from_json(json.loads(json.dumps(case.to_json())))
     assert again == case
     assert (again.id, again.uid, hash(again)) == (case.id, case.uid, hash(case))
 
 
-@given(CASES, st.sampled_from([field.name for field in dataclasses.fields(Case)]))
-def test_every_field_is_part_of_the_uid(case: Case, name: str) -> None:
+@given(CASES, st.sampled_from([field.name for field in dataclasses.fields(NetworkCase)]))
+def test_every_field_is_part_of_the_uid(case: NetworkCase, name: str) -> None:
     """Changing any one field of a case makes it another case."""
     old: Any = getattr(case, name)
     other = {int: 1, str: "x", tuple: (("a knob that no case has", "on"),)}[type(old)]

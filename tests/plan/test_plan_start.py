@@ -7,12 +7,12 @@ from plan_records import facts, plan
 
 from ipexperf.bench import registry
 from ipexperf.bench.cell import Cell
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.plan import start
 from ipexperf.plan.options import Options
 
 
-def planned(mode: str, **wish: object) -> Case:
+def planned(mode: str, **wish: object) -> NetworkCase:
     cell = {"model": ("resnet18",), "dtype": ("fp32",), "mode": (mode,), "stack": ("stock",)}
     [case] = plan({**cell, **wish}, facts(cores=8, compiler="/usr/bin/g++")).cases
     return case

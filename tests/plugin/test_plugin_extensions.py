@@ -13,7 +13,7 @@ from plugin_suite import ROOT, SHORT
 from ipexperf.bench import loading, registry
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES
 from ipexperf.plan.groups import Group
 from ipexperf.report.words import Words, labels
@@ -130,7 +130,7 @@ def test_knobs_and_models_know_a_new_mode_by_what_it_does(
 
 def test_summaries_call_a_new_mode_and_its_step_by_its_words() -> None:
     loading.load([str(UNHEARD_OF)])
-    case = Case("tiny", "cpu", "fp8", "wobble", "stock", 1, 1)
+    case = NetworkCase("tiny", "cpu", "fp8", "wobble", "stock", 1, 1)
     assert Words().whole(case) == "fp8 on stock, wobbling (wobble)"
     group = Group("tiny", (replace(case, mode="distil"),))
     assert labels([group]) == {"tiny": "tiny, distillation"}

@@ -25,7 +25,7 @@ from ipexperf.compare import walk
 from ipexperf.conduct import conductor
 
 walk.EFFORT = dataclasses.replace(walk.EFFORT, turns=3, most=3, seconds=0.005)
-conductor.SECONDS_OF_CALL = 0.01
+conductor.LEAST_OF_FUNCTIONS["seconds"] = 0.01
 """
 SAMPLES = "ipexperf = --perf-samples=3 --perf-launches=1\n"
 LIBRARY = """
@@ -75,7 +75,7 @@ class Functions:
     def outcomes(self) -> dict[str, str]:
         """The verdict on each function, by its test."""
         sql = (
-            'SELECT c.model, v.outcome FROM verdict v JOIN series s ON s.id = v.series_id JOIN "case" c '
+            'SELECT c.test, v.outcome FROM verdict v JOIN series s ON s.id = v.series_id JOIN "case" c '
             "ON c.id = s.case_id WHERE s.metric = 'step_time'"
         )
         return dict(self.suite.query(sql))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.plan import groups
 from ipexperf.ratio import Ratio
 from ipexperf.report.summary import Summary
@@ -20,7 +20,7 @@ from ipexperf.verdict import BaselineEvidence, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = "2026-03-04T05:06:07+00:00"
-PLAIN = Case("resnet50", "cpu", "fp32", "infer", "stock", 8, 224)
+PLAIN = NetworkCase("resnet50", "cpu", "fp32", "infer", "stock", 8, 224)
 FAST = replace(PLAIN, dtype="bf16", mode="infer_jit", stack="ipex")
 LONG = replace(FAST, model="mobilenet_v3_large_with_a_long_name")
 EVIDENCE = BaselineEvidence(
@@ -48,7 +48,7 @@ SLOW = Verdict(
 )
 
 
-def measurement(case: Case, step: float, **metrics: float) -> Measurement:
+def measurement(case: NetworkCase, step: float, **metrics: float) -> Measurement:
     values = {"step_time": step, "throughput": case.batch / step, "p90": step * 1.1, **metrics}
     launches = tuple(Launch(i, "ok", metrics={**values, "step_time": step * (1 + i / 100)}) for i in range(3))
     return Measurement(case, launches, {}, AT, AT)
@@ -96,7 +96,7 @@ def told(
     return summary_lines(summary(measurements, verdicts, rounds, **told))
 
 
-def out_of_budget(case: Case) -> Measurement:
+def out_of_budget(case: NetworkCase) -> Measurement:
     return Measurement(case, (), {}, AT, AT, cut="the budget (--perf-budget) was spent already")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_records import crashed, golden, measurement, out_of_budget, summary, together, told
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import SAME_ARMS
 from ipexperf.ratio import Ratio
@@ -19,7 +19,7 @@ from ipexperf.report.moved import findings
 from ipexperf.result import MEAN, Launch, Measurement, RoundRecord
 from ipexperf.verdict import PairsEvidence, SpeedVerdict, Verdict
 
-PLAIN = Case("resnet18", "cpu", "fp32", "infer", "stock", 32, 32, data="digits")
+PLAIN = NetworkCase("resnet18", "cpu", "fp32", "infer", "stock", 32, 32, data="digits")
 TRACED = replace(PLAIN, mode="infer_jit")
 BEST = replace(TRACED, dtype="bf16", stack="ipex")
 INT8 = replace(BEST, dtype="int8")
@@ -34,7 +34,7 @@ STEPS = {
 TRAINED = {TRAIN: 0.078, replace(TRAIN, stack="ipex"): 0.0573, replace(TRAIN, stack="ipex", dtype="bf16"): 0.0497}
 
 
-def measured(steps: dict[Case, float], accuracy: float = 0.918) -> list[Measurement]:
+def measured(steps: dict[NetworkCase, float], accuracy: float = 0.918) -> list[Measurement]:
     return [measurement(case, step, accuracy=accuracy) for case, step in steps.items()]
 
 
@@ -281,7 +281,7 @@ outcomes = st.sampled_from(["ok", "improved", "regressed", "failed", "invalid", 
     st.sampled_from([1, 3]),
 )
 def test_any_run_has_a_summary_that_fits(
-    found: dict[Case, tuple[float, str]], source: str, twin: float, ratio: float, count: int
+    found: dict[NetworkCase, tuple[float, str]], source: str, twin: float, ratio: float, count: int
 ) -> None:
     """No line is wider than 120 columns, and every id is complete."""
     made = [measurement(case, step, accuracy=0.9) for case, (step, _) in found.items()]
@@ -293,7 +293,8 @@ def test_any_run_has_a_summary_that_fits(
     groups: dict[tuple[object, ...], list[Measurement]] = {}
     for one in made:
         if found[one.case][1] != "failed":
-            key = (one.case.model, one.case.mode.split("_")[0], one.case.batch)
+            axes = one.case.axes
+            key = (axes["model"], axes["mode"].split("_")[0], one.case.inputs["batch"])
             groups.setdefault(key, []).append(one)
     rounds = (
         [x for group in groups.values() for x in together(group, twin=twin, count=count)] if source == "rounds" else []

@@ -13,7 +13,7 @@ from ipexperf.plan.options import Options
 from ipexperf.ratio import Ratio
 from ipexperf.report import github, markdown
 from ipexperf.report.markdown import CaseRow
-from ipexperf.report.rerun import command, named
+from ipexperf.report.rerun import chosen, command, options
 from ipexperf.verdict import Verdict
 
 OK = Verdict("ok", "within the tolerance", ratio=Ratio(1.01, 0.99, 1.03))
@@ -119,43 +119,36 @@ def test_a_full_or_missing_summary_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("case", "asked", "end"),
+    ("knobs", "size", "against", "end"),
     [
-        (PLAIN, {}, "--perf-batch 8 --perf-size 224 --perf-launches 3"),
-        (PLAIN, {"plain_size": 224}, "--perf-batch 8 --perf-launches 3"),
-        (replace(PLAIN, knobs=(("level", "O0"),)), {"plain_size": 224}, "8 --perf-knobs level=O0 --perf-launches 3"),
-        (replace(PLAIN, knobs=(("against", "git"),)), {"plain_size": 224, "against": "git:3ab level=O1"},
-         "--perf-batch 8 --perf-against='git:3ab level=O1'"),
-        (replace(PLAIN, knobs=(("against", "itself"),)), {"plain_size": 224, "against": ""},
-         "--perf-batch 8 --perf-against=''"),
+        ((), None, None, "--perf-batch 8 --perf-size 224 --perf-launches 3"),
+        ((), 224, None, "--perf-batch 8 --perf-launches 3"),
+        ((("level", "O0"),), 224, None, "8 --perf-knobs level=O0 --perf-launches 3"),
+        ((("against", "git"),), 224, "git:3ab level=O1", "--perf-batch 8 --perf-against='git:3ab level=O1'"),
+        ((("against", "itself"),), 224, "", "--perf-batch 8 --perf-against=''"),
     ],
-)  # fmt: skip
-def test_a_command_reproduces_exactly_the_case(case, asked, end):
+)
+def test_a_command_reproduces_exactly_the_case(knobs, size, against, end):
     """Default values are left out. An arm is written as the user wrote it."""
-    told = command(case, 3, **asked)
+    case = replace(PLAIN, knobs=knobs)
+    told = command(options(case, plain_size=size), 3, against=against)
     assert told.startswith(
         "pytest suites/ --perf-model resnet50 --perf-device cpu --perf-dtype fp32 --perf-mode infer --perf-stack stock "
     )
     assert told.endswith(end)
-    named = command(case, 3, target="my.nets:build me", **asked)
-    assert named.startswith("pytest suites/ --perf-model 'my.nets:build me'")
+    assert options(case, target="my.nets:build me").startswith("--perf-model 'my.nets:build me'")
 
 
-def test_a_command_names_the_files_that_pytest_was_given_and_what_registers_leaves():
-    """A user's repository has no `suites/`, and without the file of `--perf-load` the model is unknown."""
-    told = command(PLAIN, 3, places=["test_mine.py", "b c/test_b.py"], load=["tiny net.py"])
+def test_a_command_has_the_places_the_loaded_files_and_the_variables_of_the_run():
+    """A user's repository has no `suites/`, a leaf is in the file of `--perf-load`, and variables choose kernels."""
+    told = command(options(PLAIN, load=["tiny net.py"]), 3, places=["test_mine.py", "b c/test_b.py"])
     assert told.startswith("pytest test_mine.py 'b c/test_b.py' --perf-load 'tiny net.py' --perf-model resnet50 ")
-    assert command(PLAIN, 3, places=[]).startswith("pytest --perf-model resnet50 ")
+    told = command(options(PLAIN), 3, places=[], variables={"ONEDNN_VERBOSE": "1", "LD_PRELOAD": "/opt/a b.so"})
+    assert told.startswith("LD_PRELOAD='/opt/a b.so' ONEDNN_VERBOSE=1 pytest --perf-model resnet50 ")
 
 
 def test_a_command_names_the_card_that_was_asked_for_by_its_index():
     asked = Options(indices={"xpu": 1})
     for device, told in (("xpu", "--perf-device xpu:1 "), ("cpu", "--perf-device cpu ")):
         case = replace(PLAIN, device=device, model="resnet18")
-        assert told in command(case, 3, **named(case, asked))
-
-
-def test_a_command_sets_the_variables_that_tune_libraries():
-    """Without them the same case may run other kernels."""
-    shell = {"ONEDNN_VERBOSE": "1", "LD_PRELOAD": "/opt/a b.so"}
-    assert command(PLAIN, 3, variables=shell).startswith("LD_PRELOAD='/opt/a b.so' ONEDNN_VERBOSE=1 pytest suites/ --")
+        assert told in chosen(case, asked)

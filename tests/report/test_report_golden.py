@@ -22,7 +22,7 @@ from report_records import (
     unproven,
 )
 
-from ipexperf.case import CALL, Case
+from ipexperf.case import FunctionCase, NetworkCase
 from ipexperf.judge import growth
 from ipexperf.judge.metrics import combined
 from ipexperf.judge.policy import Policy
@@ -52,14 +52,14 @@ REPRODUCE = "pytest suites/zoo --model resnet50 --device cpu --dtype bf16 --mode
 ACCEPT = "ipexperf accept --run 0191 --case resnet50-cpu-bf16-infer_jit-ipex --regression-ok --reason '...'"
 
 
-def with_launches(case: Case, **changes: object) -> Measurement:
+def with_launches(case: NetworkCase, **changes: object) -> Measurement:
     """A measurement whose last two launches have these properties."""
     made = measurement(case, 0.03)
     first, *others = made.launches
     return replace(made, launches=(first, *(replace(one, **changes) for one in others)))  # type: ignore[arg-type]
 
 
-def slowing(case: Case) -> Measurement:
+def slowing(case: NetworkCase) -> Measurement:
     """As a network that keeps what it has seen: its steps become slower and slower."""
     samples = tuple(Sample(0.01 * (1 + 0.1 * number), 0.01, 0.0) for number in range(20))
     made = measurement(case, 0.03)
@@ -67,7 +67,7 @@ def slowing(case: Case) -> Measurement:
 
 
 def function(name: str, verdict: Verdict, step: float = 0.001, **of_launch: object) -> tuple[Measurement, Verdict]:
-    case = Case(f"tests/test_it.py::test_{name}", "cpu", "", CALL, "", 1, 1)
+    case = FunctionCase(f"tests/test_it.py::test_{name}", "cpu")
     launches = (Launch(0, "ok", metrics={"step_time": step}, **of_launch),)  # type: ignore[arg-type]
     told = {"sum": {"answers": "3 of 4 numbers"}, "odd": {"uncompared": "it is a generator"}}.get(name, {})
     pairs = PairsEvidence("git:main", **told)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from report_records import FAST, crashed, measurement, together, told
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.report.table import SHARES
 from ipexperf.result import Launch, Measurement, RoundRecord
 from ipexperf.verdict import Verdict
@@ -18,7 +18,7 @@ LAYOUT = replace(FAST, knobs=(("channels_last", "off"),))
 ABLATED = ("weights_prepack", "channels_last")
 
 
-def taken(case: Case, *steps: float) -> Measurement:
+def taken(case: NetworkCase, *steps: float) -> Measurement:
     """A measurement whose launches took these steps."""
     launches = tuple(Launch(at, "ok", metrics={"step_time": x, "throughput": 8 / x}) for at, x in enumerate(steps))
     return replace(measurement(case, 1.0), launches=launches)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
 from ipexperf.tools import codec
 
-CASE = Case("tiny", "fake", "fp32", "spin", "plain", 4, 32, data="digits", knobs=(("level", "O0"),))
+CASE = NetworkCase("tiny", "fake", "fp32", "spin", "plain", 4, 32, data="digits", knobs=(("level", "O0"),))
 LAUNCH = Launch(
     0,
     "ok",
@@ -37,7 +37,7 @@ def test_a_record_survives_encoding_and_decoding(record: Any) -> None:
 @pytest.mark.parametrize("document", [None, [], 1, {}, {**asdict(CASE), "batch": "4"}, {**asdict(CASE), "more": 1}])
 def test_an_invalid_document_is_refused(document: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - its words are those of several libraries
-        codec.record(Case, document)
+        codec.record(NetworkCase, document)
 
 
 def test_a_value_outside_a_literal_is_refused() -> None:

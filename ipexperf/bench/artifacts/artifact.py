@@ -21,7 +21,7 @@ from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.model import Examples, Split, Tensors
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -60,7 +60,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
     return None if cell.device != "cpu" or "avx2" in facts.cpu_flags else "int8 kernels need a CPU with AVX2"
 
 
-def address(case: Case, made_of: str, facts: Facts) -> str:
+def address(case: NetworkCase, made_of: str, facts: Facts) -> str:
     """Return the address of an artifact: a hash of case, weights, recipe, torch, IPEX and instruction sets."""
     kind = registry.modes.get(case.mode).artifact
     # Other knobs of a mode, such as its number of instances, do not change the artifact.

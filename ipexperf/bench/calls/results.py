@@ -48,14 +48,14 @@ Seen = tuple[str, Any, Sequence[tuple[str, Any]]]
 
 def sketch(result: Any) -> dict[str, Any]:
     """Return the sketch of a result: a part for each value and each container in it."""
-    found = _parts("result", result, {})
+    every_part = _parts("result", result, {})
     parts = []
-    for at, text, numbers, unknown in itertools.islice(found, MOST):
+    for at, text, numbers, unknown in itertools.islice(every_part, MOST):
         values, shape, bound = numbers or (None, (), 0.0)
         part = {"is": text} if values is None else answers.numbers(values, shape, text, bound)
         parts.append({"at": at, **part, **({"unknown": unknown} if unknown else {})})
     digest, floats, reason = hashlib.sha256(), collections.defaultdict[float, list[Any]](list), ""
-    for at, text, numbers, unknown in itertools.islice(found, VALUES):
+    for at, text, numbers, unknown in itertools.islice(every_part, VALUES):
         digest.update(f"{at} {text}\n".encode(errors="surrogatepass"))
         reason = reason or (unknown and f"has a part that {unknown}")
         if numbers and importlib.util.find_spec("numpy"):
@@ -63,7 +63,7 @@ def sketch(result: Any) -> dict[str, Any]:
             floats[answers.EXACT if values.dtype == "float64" else numbers[2]].append(values)
         elif numbers:
             reason = "has numbers, and without NumPy they are not compared"
-    if next(found, None):
+    if next(every_part, None):
         reason = f"has more than {VALUES:,} values, and others are not compared"
     if len(parts) == MOST:
         parts.append({"at": "the rest", "is": digest.hexdigest()[:12], "unknown": reason})
@@ -166,11 +166,11 @@ def _container(value: Any, kind: type) -> Seen | None:
         pairs = dict.items(value) if issubclass(kind, dict) else itertools.islice(value.items(), 2 * VALUES)
         return _mapping(name, sorted(pairs, key=lambda pair: _word(pair[0])))
     made = getattr(kind, "__attrs_attrs__", None)
-    named = fields(kind) if is_dataclass(kind) else made
+    declared = fields(kind) if is_dataclass(kind) else made
+    if declared is None:
+        return None
     # Past whatever its class has in place of the usual way: one without a value must not be made up.
-    return (
-        None if named is None else (name, None, [(f".{x.name}", object.__getattribute__(value, x.name)) for x in named])
-    )
+    return name, None, [(f".{field.name}", object.__getattribute__(value, field.name)) for field in declared]
 
 
 def _mapping(name: str, pairs: Sequence[tuple[Any, Any]]) -> Seen:
@@ -196,10 +196,11 @@ def _word(value: Any) -> str:
     if issubclass(kind, enum.Enum):
         return f"{kind.__name__}.{value._name_}: {_word(value._value_)}"
     if issubclass(kind, tuple | frozenset):
-        words = [_word(one) for one in value]
+        words = [_word(part) for part in value]
         words = words if issubclass(kind, tuple) else sorted(words)
         return "" if "" in words else f"{kind.__name__}({', '.join(words)})"
-    return next((str(vars(one)["__repr__"](value)) for one in (*PLAIN, float, complex) if issubclass(kind, one)), "")
+    bases = (base for base in (*PLAIN, float, complex) if issubclass(kind, base))
+    return next((str(vars(base)["__repr__"](value)) for base in bases), "")
 
 
 def _cut(text: str) -> str:

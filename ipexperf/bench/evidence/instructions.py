@@ -15,7 +15,7 @@ from ipexperf.bench.api import Kernel
 from ipexperf.bench.evidence import onednn
 from ipexperf.bench.evidence import proof as proofs
 from ipexperf.bench.machine import facts
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES, Instructions, quantised
 from ipexperf.result import Check
 
@@ -81,7 +81,7 @@ def wanted(means: Instructions) -> str:
     return f"{means.called} in at least one"
 
 
-def proof(step: Callable[[], Any], case: Case, code: str = "") -> list[Check]:
+def proof(step: Callable[[], Any], case: NetworkCase, code: str = "") -> list[Check]:
     """Return evidence from oneDNN's log of a step, and from the code that inductor generated for it.
 
     Empty if the CPU lacks the instructions or they are disabled.
@@ -93,7 +93,7 @@ def proof(step: Callable[[], Any], case: Case, code: str = "") -> list[Check]:
     return [check(logged, case.dtype, means, code)]
 
 
-def notes(case: Case) -> list[str]:
+def notes(case: NetworkCase) -> list[str]:
     """Return a note if the user keeps oneDNN from using instructions of the CPU."""
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None:

@@ -18,15 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Workbench
 from ipexperf.bench.calls import fixtures
 from ipexperf.bench.calls.call import AUTO, Call, CallSession
 from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.device import Device
 from ipexperf.bench.machine import source
-from ipexperf.bench.model import Model
-from ipexperf.case import of_test
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -53,7 +50,7 @@ NEVER = "it measured nothing"
 SKIPPED, FAILED, MISSING = "skipped", "failed", "missing"
 
 
-def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Any]) -> dict[str, Any]:
+def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Device], Any]) -> dict[str, Any]:
     """Run the session. Returns what became of the tests after the last one in which it stood."""
     seed("")
     folder = Path(request["folder"])
@@ -74,13 +71,12 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     config = pytest.Config.fromdictargs(options, [*words, *places])
     mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
     config.workerinput = WorkerInput(config, {**request["workerinput"], **mine})  # type: ignore[attr-defined]
-    settings = Settings.of(request["settings"])
-    arm = ArmPlugin(request, settings, line, standing)
+    arm = ArmPlugin(request, line, standing)
     config.pluginmanager.register(arm, "ipexperf-arm")
     if request["benchmark"]:
         config.pluginmanager.register(Suite.of(config, arm.measured), "ipexperf-arm-benchmark")
     if (device := registry.devices.get(request["device"])).accelerator:
-        device.start(settings)
+        device.start(Settings.of(request["settings"]))
     config.hook.pytest_cmdline_main(config=config)
     if arm.error:
         raise WorkerError("error", f"its session of pytest ended: {arm.error}")
@@ -138,17 +134,10 @@ def _within(test: str, collector: str) -> bool:
 class ArmPlugin:
     """The plugin of the session."""
 
-    def __init__(
-        self,
-        request: Mapping[str, Any],
-        settings: Settings,
-        line: Line,
-        standing: Callable[[CallSession, Workbench], Any],
-    ) -> None:
+    def __init__(self, request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Device], Any]) -> None:
         self._places = {test: place for place, test in enumerate(request["tests"])}
         self._files = {test.partition("::")[0] for test in self._places}
         self._device: str = request["device"]
-        self._settings = settings
         self._line = line
         self._standing = standing
         self._stood: set[str] = set()
@@ -248,15 +237,9 @@ class ArmPlugin:
         if test in self._stood:
             pytest.fail(TWICE, pytrace=False)
         session = CallSession(call)
-        case = of_test(test, self._device)
-        device = _device_of(call, self._device)
-        model = Model(name=test, build=lambda: None, size=1, batch_train=1, batch_infer=1)
-        leaves = (registry.modes.get(case.mode), registry.stacks.get(case.stack))
-        no_data: Any = None  # a function has neither data nor a task
-        bench = Workbench(case, model, device, *leaves, no_data, no_data, self._settings, self._line.say)
         self._stood.add(test)
         self._line.write({"ok": True, "test": test, "once": call.once, **self.passed()})
-        end = self._line.answer(self._standing(session, bench), "next", "close")
+        end = self._line.answer(self._standing(session, _device_of(call, self._device)), "next", "close")
         if end != "next":
             if end:
                 self._line.write({"ok": True})

@@ -29,7 +29,7 @@ from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import facts, heap, placement, source
 from ipexperf.bench.process import environment, guard
 from ipexperf.bench.process.line import Line
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.errors import WorkerError
 from ipexperf.result import METRICS, Check
 from ipexperf.variables import CONTROLLER
@@ -43,7 +43,7 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     """Return the workbench for a request, after starting its stack and device in this process."""
     settings = Settings.of(request["settings"])
     loading.load(settings.load)
-    case = Case.from_json(request["case"])
+    case = NetworkCase.from_json(request["case"])
     device, stack = registry.devices.get(case.device), registry.stacks.get(case.stack)
     # The stack first: it may load an OpenMP runtime or XPU support, which the device needs.
     stack.start()
@@ -78,6 +78,7 @@ class Worker:
         self._line = line
         self._say = line.say
         self._session: Session | None = None
+        self._device: Device | None = None
         self._block = 1
         self._placement: Mapping[str, Any] | None = None
         self._bench: Workbench | None = None
@@ -87,6 +88,8 @@ class Worker:
         """Whether its process has nothing left to do soon after each turn."""
         self._alone = True
         """Whether its case is all that the process runs."""
+        self._forked = False
+        """Whether its process is to be forked."""
 
     @property
     def _begun(self) -> Workbench:
@@ -95,14 +98,15 @@ class Worker:
 
     @property
     def _ready(self) -> tuple[Session, Device]:
-        assert self._session is not None  # noqa: S101 - the controller asks `prepare` first
-        return self._session, self._begun.device
+        assert self._session is not None and self._device is not None  # noqa: PT018, S101 - after `prepare`
+        return self._session, self._device
 
     def _workbench(self, request: dict[str, Any]) -> Workbench:
         """Apply the placement, then return the workbench: imports must see the assigned cores."""
         self._placement = request["settings"].get("placement")
         placement.apply(self._placement)
         self._bench = workbench(request, self._say)
+        self._forked = self._bench.settings.forked
         return self._bench
 
     def begin(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +126,7 @@ class Worker:
             whose = declaration.whose(bench.mode, "open")
             raise WorkerError("error", f"{whose} returned {session!r}, expected a Session")
         declaration.check_session(session)
-        self._session = session
+        self._session, self._device = session, bench.device
         bench.device.synchronise()
         metrics = {"prepare_time": perf_counter() - begin}
         if session.compile_time is not None:
@@ -146,11 +150,11 @@ class Worker:
         loading.load(request["settings"]["load"])  # the device may be one of the user's own
         return session.run(request, self._line, self._standing)
 
-    def _standing(self, session: Session, bench: Workbench) -> Worker:
+    def _standing(self, session: Session, device: Device) -> Worker:
         """A worker for one test of a session of pytest."""
         measure.threads.begin()
         worker = Worker(self._line)
-        worker._session, worker._bench = session, bench
+        worker._session, worker._device = session, device
         worker._placement, worker._alone = self._placement, False
         return worker
 
@@ -251,19 +255,22 @@ class Worker:
 
     def _of_mode_and_device(self) -> dict[str, Any]:
         """Return what the mode and the device measure beside the steps, and notes for readers of the numbers."""
-        (session, device), bench = self._ready, self._begun
+        session, device = self._ready
+        cold = emulated = False
+        if self._bench is not None:  # a function is called many times, and promises no dtype
+            case = self._bench.case
+            cold, emulated = self._bench.mode.cold, precision.emulated(case.device, case.dtype, facts.cpu_flags())
         metrics = registered(session, "metrics", answer(Session, session, "metrics"))
         # Metrics of warm steps say nothing about a cold start, and other processes may run the steps.
-        steps_here = not (session.elsewhere or bench.mode.cold)
+        steps_here = not (session.elsewhere or cold)
         if steps_here:
             of_device = answer(Device, device, "metrics", session.step, self._block)
             metrics = {**metrics, **registered(device, "metrics", of_device)}
         faults = filter(None, [self._usage.note, self._growth.note]) if steps_here else []
         restless = [] if self._settles else [RESTLESS]
         notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults, *restless]
-        emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         if emulated:
-            notes.append(f"emulated its dtype: this CPU has no instructions for {bench.case.dtype}")
+            notes.append(f"emulated its dtype: this CPU has no instructions for {case.dtype}")
         return {"metrics": metrics, "notes": notes, "emulated": emulated}
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -272,8 +279,7 @@ class Worker:
         # The device first: the session's proof runs other work on it.
         checks = [] if session.elsewhere else answer(Device, device, "proof", session.step, self._block)
         # Before the session's proof, which may change threads.
-        forked = self._begun.settings.forked
-        placed = [*placement.checks(self._placement), *check_start(forked=forked), *source.checks()]
+        placed = [*placement.checks(self._placement), *check_start(forked=self._forked), *source.checks()]
         effect = {} if self._placement is None else {"placement": placement.effect()}
         evidence = [asdict(check) for check in (*placed, *answer(Session, session, "proof"), *checks)]
         return {"checks": evidence, **effect, **self._of_mode_and_device()}

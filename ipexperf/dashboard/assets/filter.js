@@ -63,7 +63,7 @@ function nameOf(facet) {
 }
 
 function wordsOf(row) {
-  return [row.id, row.machine, row.outcome, row.over, `batch ${row.batch}`].filter(Boolean).join(" ").toLowerCase();
+  return [row.id, row.machine, row.outcome, row.over, batchOf(row)].filter(Boolean).join(" ").toLowerCase();
 }
 
 /** A menu of the values of one axis, each with the number of its rows. */

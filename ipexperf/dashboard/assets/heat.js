@@ -27,10 +27,10 @@ const heat = {
     const parts = ["stack", "device", "machine"].filter((key, index) => index === 0 || several(key));
     const groupOf = (row) => parts.map((part) => row[part]).join(" · ");
     const columns = unique(rows, (row) => [groupOf(row), row.dtype]).sort(byGroup);
-    const lines = unique(rows, (row) => [row.model, row.mode]).sort();
+    const lines = unique(rows, lineOf).sort();
     const cells = new Map();
     for (const row of rows) {
-      const place = JSON.stringify([row.model, row.mode, groupOf(row), row.dtype]);
+      const place = JSON.stringify([...lineOf(row), groupOf(row), row.dtype]);
       cells.set(place, [...(cells.get(place) ?? []), row]);
     }
     const body = make("tbody");
@@ -62,6 +62,11 @@ const heat = {
   },
 };
 
+/** The line of a case. A function has one of its own. */
+function lineOf(row) {
+  return [row.model ?? row.id, row.mode ?? ""];
+}
+
 function unique(rows, key) {
   return [...new Map(rows.map((row) => [JSON.stringify(key(row)), key(row)])).values()];
 }
@@ -88,7 +93,7 @@ function tile(row, name) {
   const value = silent ? undefined : measure.value(row);
   const sign = make("span", { class: "glyph", "aria-hidden": "true" }, glyph);
   const told = value === undefined ? (name === "verdict" || silent ? row.outcome.replaceAll("_", " ") : human(row.step, "s")) : measure.text(value);
-  const title = `${row.id} (batch ${row.batch}): ${row.outcome}${row.step === undefined ? "" : `, ${human(row.step, "s")} a step`}`;
+  const title = `${row.id}${row.batch ? ` (${batchOf(row)})` : ""}: ${row.outcome}${row.step === undefined ? "" : `, ${human(row.step, "s")} a step`}`;
   const made = make("a", { class: "tile", href: row.page, title, "data-outcome": row.outcome, "data-tone": tone }, sign, told);
   if (value !== undefined) paint(made, Math.log(value) / measure.limit);
   else if (name !== "verdict") made.classList.add("blank");

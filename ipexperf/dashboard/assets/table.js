@@ -59,7 +59,7 @@ function more(body, columns, rows, from) {
 /** A case by its name, with what people look for set apart. */
 function caseLink(row) {
   const link = make("a", { href: row.page, class: "case" }, row.id);
-  return make("span", {}, link, " ", make("span", { class: "note whole" }, `batch ${row.batch}`));
+  return make("span", {}, link, " ", make("span", { class: "note whole" }, batchOf(row)));
 }
 
 const COLUMNS = {

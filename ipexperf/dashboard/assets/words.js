@@ -30,6 +30,11 @@ function make(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** The batch of a case in words. A function has none. */
+function batchOf(row) {
+  return row.batch ? `batch ${row.batch}` : "";
+}
+
 /** Make an element of a drawing. */
 function draw(tag, attributes = {}, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);

@@ -238,7 +238,7 @@ def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, argument
     """The command that compares the last good and the first bad candidate, or empty if none does."""
     from ipexperf.report import rerun
 
-    axes = rerun.options(record.case, **rerun.named(record.case, planning.resolve(arguments)))
+    axes = rerun.chosen(record.case, planning.resolve(arguments))
     if neighbours is not None:
         sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
         return f"ipexperf ab {' '.join(sides)} {axes}"

@@ -157,7 +157,7 @@ class Processes:
             ]
         if not cases or not (re.fullmatch(r"(baseline(:\w+)?)?", arm) or arm == options.against):
             raise UsageError(f"{ledgers.NAME} has {finding.case} beside '{arm}', and no such case was measured")
-        return rerun.options(cases[0], **rerun.named(cases[0], options))
+        return rerun.chosen(cases[0], options)
 
     def _ipexperf(self, words: Sequence[str], seconds: float) -> str | None:
         """What a command of ours prints. Empty if it fails. None if it has no time: what it knows is kept."""

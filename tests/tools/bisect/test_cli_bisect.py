@@ -20,7 +20,7 @@ from ipexperf import lock as locks
 from ipexperf.bench import registry
 from ipexperf.bench.machine.inventory import Package
 from ipexperf.bench.networks import own
-from ipexperf.case import Case
+from ipexperf.case import NetworkCase
 from ipexperf.commands import command_line
 from ipexperf.errors import UsageError
 from ipexperf.history import History
@@ -200,7 +200,9 @@ def test_the_command_to_see_it_again_names_a_network_as_the_user_did() -> None:
     """Its case has a name that is fit for files, which no command takes for a network."""
     target = f"{Path(__file__).parents[2] / 'fakes' / 'mynets.py'}:small"
     model = registry.models.get(own.register(target))
-    record: Any = SimpleNamespace(case=Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data))
+    record: Any = SimpleNamespace(
+        case=NetworkCase(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data)
+    )
     arguments = command_line.make_parser().parse_args(["bisect", "--good", "a", "--bad", "b", "--model", target])
     told = bisect._again(record, ("good.txt", "bad file.txt"), arguments)
     chosen = f"--perf-model {target} --perf-device cpu --perf-dtype fp32 --perf-mode infer --perf-stack stock"

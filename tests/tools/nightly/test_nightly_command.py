@@ -12,7 +12,7 @@ import pytest
 from history_records import ENVIRONMENT, make_measurement
 
 from ipexperf import cli
-from ipexperf.case import Case, of_test
+from ipexperf.case import FunctionCase, NetworkCase
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.report.rerun import Search
@@ -31,14 +31,15 @@ print(json.dumps({"culprits": [], "reason": str(seen)}))
 """
 
 
-NET, TEST = Case("resnet18", "cpu", "bf16", "infer", "stock", 32, 32), of_test("bench/test_a.py::test_b", "cpu")
+NET = NetworkCase("resnet18", "cpu", "bf16", "infer", "stock", 32, 32)
+TEST = FunctionCase("bench/test_a.py::test_b", "cpu")
 
 
 def night(folder: Path, *tests: str) -> command.Processes:
     return command.Processes(folder, tests, str(folder / "mine.db"), Path("accepted"))
 
 
-def failed(folder: Path, case: Case) -> Finding:
+def failed(folder: Path, case: NetworkCase) -> Finding:
     """A case that failed in a run of the history."""
     with History.open(folder / "mine.db") as history:
         run = history.start_run(ENVIRONMENT, {"suite": "night"})
@@ -48,7 +49,7 @@ def failed(folder: Path, case: Case) -> Finding:
 
 @pytest.mark.parametrize(("case", "tests"), [(TEST, ["bench/test_a.py::test_b"]), (NET, [])])
 def test_a_search_has_the_places_of_the_night(
-    case: Case, tests: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: NetworkCase, tests: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Words behind `--` are a test: they once became options of pytest, and no function was ever searched."""
     monkeypatch.setattr(command, "PROGRAM", (sys.executable, "-c", SEARCH))
