@@ -41,7 +41,7 @@ import random
 from pathlib import Path
 
 from ipexperf.bench.machine import libraries
-from ipexperf.compare import against, group, together
+from ipexperf.compare import rounds, together
 from ipexperf.conduct import watch
 
 
@@ -52,7 +52,7 @@ class Chance(random.Random):
 
 # Nothing depends on chance or on the time that passes here.
 random.Random = Chance
-against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=3, seconds=0.02)
+rounds.Effort = functools.partial(rounds.Effort, turns=3, most=3, seconds=0.02)
 together.PATIENCE = watch.STRETCH_SECONDS = float("inf")
 
 FOUND, find = Path(os.environ["TAPE"], "{LIBRARIES}"), libraries.find
