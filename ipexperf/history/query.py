@@ -163,10 +163,9 @@ class Queries:
     def values(self, axis: str) -> tuple[str, ...]:
         """The values of one axis that the cases of this history have."""
         column = case.c[axis]
+        values = select(column).where(column.is_not(None)).distinct().order_by(column)
         with self.reading() as connection:
-            return tuple(
-                connection.execute(select(column).where(column.is_not(None)).distinct().order_by(column)).scalars()
-            )
+            return tuple(connection.execute(values).scalars())
 
     def check_begun(self) -> None:
         """Raise HistoryError if the history has no runs."""
