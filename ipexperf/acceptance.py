@@ -19,10 +19,11 @@ from ipexperf.errors import HistoryError, UsageError
 from ipexperf.history.records import Accepted, Recorded
 from ipexperf.history.store import History
 from ipexperf.judge import accept as judge
-from ipexperf.judge import answers, baseline, structure
+from ipexperf.judge import baseline
 from ipexperf.judge.accept import Acceptance, ProposedCase
 from ipexperf.judge.baseline import Baselines, write_text
 from ipexperf.lock import Lock
+from ipexperf.proof import answers, structure
 
 Say: TypeAlias = Callable[[str], None]
 

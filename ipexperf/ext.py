@@ -12,7 +12,6 @@ from ipexperf.bench.api import COMPILED, EXPORTED, TRAINING, Mode, Quantised, Se
 from ipexperf.bench.cell import Cell, Settings
 from ipexperf.bench.device import Device
 from ipexperf.bench.devices._accelerator import Accelerator
-from ipexperf.bench.evidence.proof import jitted
 from ipexperf.bench.knob import Knob, Number
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.machine.facts import Facts
@@ -22,8 +21,9 @@ from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.registry import model
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.judge import causes
-from ipexperf.judge.causes import Cause
+from ipexperf.proof import causes
+from ipexperf.proof.causes import Cause
+from ipexperf.proof.label import jitted
 from ipexperf.result import METRICS, Accuracy, Check, Column, Gate, Metric
 
 __all__ = [

@@ -281,11 +281,11 @@ class Launch:
     emulated: bool = False
     """True if the processor lacks instructions for the dtype and emulated it."""
     fingerprint: Mapping[str, Any] | None = None
-    """The fingerprint from `bench.evidence.fingerprint`, or None if there is none."""
+    """The fingerprint from `proof.fingerprint`, or None if there is none."""
     against: Mapping[str, Any] | None = None
     """The fingerprint of the other arm in a pair."""
     answers: Mapping[str, Any] | None = None
-    """The sketch of the answers from `bench.evidence.answers`, or None if this launch has none."""
+    """The sketch of the answers from `proof.sketches`, or None if this launch has none."""
 
     @property
     def fewer_note(self) -> str:

@@ -315,7 +315,7 @@ class Session(ABC):
         """Return accuracy metrics and checks of their bounds, at least one. Called after all sampling."""
 
     def answers(self) -> dict[str, Any] | None:
-        """Return a sketch of its answers (`bench.evidence.answers`), or None. Called after `accuracy`."""
+        """Return a sketch of its answers (`proof.sketches`), or None. Called after `accuracy`."""
         return None
 
     @abstractmethod

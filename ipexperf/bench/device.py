@@ -94,7 +94,7 @@ class Device(ABC):
         """Called once the steps are warm, before the samples: memory that grows from here on grows with the steps."""
 
     def peaks(self) -> dict[str, float] | None:
-        """Measure the operations per second in each dtype. None: as `bench.evidence.peaks` does."""
+        """Measure the operations per second in each dtype. None: as `proof.peaks` does."""
         return None
 
     def describe(self) -> dict[str, Any]:

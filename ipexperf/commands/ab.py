@@ -254,7 +254,7 @@ def _lines(against: PairPlan, comparison: Comparison, verdict: Verdict) -> list[
 
 def _kernel_lines(comparison: Comparison) -> Sequence[str]:
     """The differences of b's fingerprint from a's in the first pair."""
-    from ipexperf.judge import structure
+    from ipexperf.proof import structure
 
     if None in comparison.fingerprints or not comparison.pairs:
         return []

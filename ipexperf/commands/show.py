@@ -13,7 +13,7 @@ from ipexperf.errors import UsageError
 if TYPE_CHECKING:
     from ipexperf.history.records import Recorded, RunDetail
     from ipexperf.history.store import History
-    from ipexperf.judge.structure import FingerprintDifference
+    from ipexperf.proof.structure import FingerprintDifference
 
 BASELINE = "baseline"
 
@@ -61,9 +61,9 @@ def _run(arguments: argparse.Namespace) -> int:
 def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
     """A run, for people."""
     from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text, twins_text
+    from ipexperf.proof.fingerprint_lines import fingerprint_text
+    from ipexperf.proof.roof_lines import rate_text
     from ipexperf.report import bisections
-    from ipexperf.report.fingerprints import fingerprint_text
-    from ipexperf.report.roofs import rate_text
 
     cases = detail.cases
     yield run_text(detail)
@@ -100,14 +100,13 @@ def named(history: History, selector: str, case_id: str) -> list[Recorded]:
 
 
 def _explanation(history: History, recorded: Recorded, arguments: argparse.Namespace) -> Iterable[str]:
-    from ipexperf.judge import structure
-    from ipexperf.report import fingerprints
+    from ipexperf.proof import fingerprint_lines, structure
 
     yield recorded.case.label
     state, fingerprint = recorded.common_fingerprint
-    yield f"  now     run {recorded.run_uid}: {fingerprints.in_one_line(fingerprint)}"
+    yield f"  now     run {recorded.run_uid}: {fingerprint_lines.in_one_line(fingerprint)}"
     whose, old = _before(history, recorded, arguments)
-    yield f"  before  {whose}: {fingerprints.in_one_line(old)}"
+    yield f"  before  {whose}: {fingerprint_lines.in_one_line(old)}"
     if fingerprint is None or old is None:
         yield "  structure: unknown, because one of the two has no fingerprint"
     elif fingerprint["version"] != old["version"]:
@@ -123,7 +122,7 @@ def _explanation(history: History, recorded: Recorded, arguments: argparse.Names
 
 
 def _lines(outcome: str, changes: FingerprintDifference) -> Iterable[str]:
-    from ipexperf.judge import structure
+    from ipexperf.proof import structure
 
     moved = f"; the captured step took {changes.total * 1e3:+.3g} ms" if changes.total is not None else ""
     yield f"  structure: {outcome}{moved}"

@@ -16,12 +16,13 @@ from ipexperf.compare.walk import Suite
 from ipexperf.conduct.conductor import now
 from ipexperf.environments import sources
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.judge import answers, metrics, screen, stalls, structure
+from ipexperf.judge import metrics, screen, stalls
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.outcomes import StructureGate
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.options import STORED
+from ipexperf.proof import answers, structure
 from ipexperf.result import PRIMARY, Launch, SeatRecord
 from ipexperf.verdict import PairsEvidence
 

@@ -11,11 +11,11 @@ from typing import Literal
 
 from ipexperf.bench import registry
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
 from ipexperf.bench.machine import cards, control_groups, diagnosis, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.placement import usual
 from ipexperf.conduct.process import WAITING
+from ipexperf.proof.fingerprint import ISA_VARIABLES
 
 CPUS = "sys/devices/system/cpu"
 WANTED = ("torchvision", "intel-extension-for-pytorch")

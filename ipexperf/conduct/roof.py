@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.evidence import peaks
 from ipexperf.case import NetworkCase
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.placement import SET_BY_LAUNCHERS
 from ipexperf.errors import WorkerError
+from ipexperf.proof import peaks
 from ipexperf.result import THROUGHPUT, Launch
 
 AGAIN = "the machine's peak rates are measured again"

@@ -13,12 +13,11 @@ from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Story
 from ipexperf.history.bisections import of_cases
 from ipexperf.history.records import Recorded
-from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.environment import FINDINGS, SOURCE
+from ipexperf.proof import fingerprint_lines, roof_lines, structure
 from ipexperf.ratio import Ratio
 from ipexperf.report import bisections as report
-from ipexperf.report import fingerprints, roofs
 from ipexperf.report.moved import changed
 from ipexperf.report.rerun import assignments, command, of_function, options
 from ipexperf.result import PRIMARY
@@ -50,7 +49,7 @@ def context(
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
         "checks": _checks(recorded),
-        "roof": roofs.rate_text(recorded.medians),
+        "roof": roof_lines.rate_text(recorded.medians),
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),
@@ -171,7 +170,7 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
         )
     if state.changes:
         rows.append(("between the launches of this run", list(state.changes[:CHANGES])))
-    return {"line": fingerprints.in_one_line(fingerprint), "reason": state.reason, "changes": rows}
+    return {"line": fingerprint_lines.in_one_line(fingerprint), "reason": state.reason, "changes": rows}
 
 
 def _change_row(story: Story, mark: Mark) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from typing import Any
 from packaging.version import Version
 
 from ipexperf import units
-from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import Case, FunctionCase
@@ -33,8 +32,8 @@ from ipexperf.dashboard import folder as folders
 from ipexperf.dossier import drawing, page, script
 from ipexperf.dossier.page import MEASURE, Dossier
 from ipexperf.errors import IpexperfError, UsageError
-from ipexperf.judge import causes, structure
 from ipexperf.judge.environment import SOURCE
+from ipexperf.proof import causes, structure, tracing
 from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import findings
 from ipexperf.report.rerun import Search

@@ -12,7 +12,6 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.networks import own_target
@@ -21,6 +20,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.walk import Suite
 from ipexperf.conduct import process
 from ipexperf.dtypes import quantised
+from ipexperf.proof import tracing
 from ipexperf.redaction import recorded
 from ipexperf.variables import PREFIX
 

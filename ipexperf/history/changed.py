@@ -12,8 +12,8 @@ from ipexperf.history.comparison import between
 from ipexperf.history.query import known_metric
 from ipexperf.history.records import of_case
 from ipexperf.judge import changes as points_of_change
-from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
+from ipexperf.proof import structure
 
 if TYPE_CHECKING:
     from ipexperf.history.medians import Medians, Moment

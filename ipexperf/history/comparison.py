@@ -9,9 +9,10 @@ from typing import Any
 from ipexperf.case import Case
 from ipexperf.history.query import known_metric
 from ipexperf.history.records import Recorded, RunDetail, RunRecord, of_case
-from ipexperf.judge import ratios, structure
+from ipexperf.judge import ratios
 from ipexperf.judge.environment import changed_case, conditions_differ, differences, incomparable
 from ipexperf.judge.policy import Policy
+from ipexperf.proof import structure
 from ipexperf.ratio import SINGLE, Ratio
 from ipexperf.result import PRIMARY, Metric
 

@@ -23,7 +23,7 @@ from ipexperf.history.records import LaunchRecord, Recorded, RunDetail, RunRecor
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
 from ipexperf.history.values import evidence_of, unpack, utc
-from ipexperf.judge import structure
+from ipexperf.proof import structure
 from ipexperf.ratio import of_numbers
 from ipexperf.result import METRICS, PRIMARY, Metric
 from ipexperf.verdict import Level, SpeedVerdict, Structure, Verdict
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ipexperf.history.rounds import Paired
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.bisection import BisectionRecord
-    from ipexperf.judge.structure import Fingerprint
+    from ipexperf.proof.structure import Fingerprint
     from ipexperf.result import RoundRecord
 
 

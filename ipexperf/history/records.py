@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
 from ipexperf.history.values import evidence_document
-from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
-from ipexperf.judge.structure import Fingerprint
 from ipexperf.outcomes import NEVER_BEGAN, has_numbers
+from ipexperf.proof import structure
+from ipexperf.proof.structure import Fingerprint
 from ipexperf.ratio import flat
 from ipexperf.result import RoundRecord, accuracies
 from ipexperf.verdict import Structure, Verdict

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench import registry
 from ipexperf.case import Case, NetworkCase, networks
 from ipexperf.history.records import CASE, Recorded
-from ipexperf.judge import ratios, structure
+from ipexperf.judge import ratios
 from ipexperf.judge.environment import conditions_differ, incomparable
 from ipexperf.judge.policy import Policy
+from ipexperf.proof import structure
 from ipexperf.ratio import SINGLE, Ratio
 from ipexperf.result import METRICS
 

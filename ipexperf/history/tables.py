@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
-from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
+from ipexperf.proof import structure
 from ipexperf.redaction import without_numbers
 from ipexperf.units import plural
 

@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
-from ipexperf.judge import answers, metrics
+from ipexperf.judge import metrics
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded
 from ipexperf.judge.environment import RAN, changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
 from ipexperf.judge.spread import compare, usual_noise
 from ipexperf.outcomes import Outcome, has_numbers
+from ipexperf.proof import answers
 from ipexperf.redaction import redacted
 from ipexperf.result import METRICS, PRIMARY, accuracies
 from ipexperf.units import slower

@@ -18,9 +18,9 @@ from ipexperf import lock, scratch
 from ipexperf.bench.machine import source
 from ipexperf.case import Case, from_json
 from ipexperf.errors import BaselineError, UsageError
-from ipexperf.judge import answers
 from ipexperf.judge.environment import PACKAGES
 from ipexperf.judge.spread import centre
+from ipexperf.proof import answers
 from ipexperf.result import METRICS, PRIMARY, parts_of_work
 
 FORMAT = 1

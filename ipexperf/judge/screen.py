@@ -6,12 +6,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.judge import answers, ratios, sequential
+from ipexperf.judge import ratios, sequential
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
 from ipexperf.judge.ratios import Levels, of_log, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
+from ipexperf.proof import answers
 from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, METRICS, PRIMARY, Measurement
 from ipexperf.sentences import few

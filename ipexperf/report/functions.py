@@ -7,8 +7,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ipexperf.judge import answers, growth
+from ipexperf.judge import growth
 from ipexperf.outcomes import OUTCOMES
+from ipexperf.proof import answers
 from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
 from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged

@@ -12,7 +12,8 @@ from ipexperf.case import AGAINST, Case, NetworkCase
 from ipexperf.judge.rounds import OddProcess, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
 from ipexperf.plan.groups import groups
-from ipexperf.report import functions, roofs
+from ipexperf.proof import roof_lines
+from ipexperf.report import functions
 from ipexperf.report.advice import UNSOUND, advice
 from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, listed, named, wrapped
 from ipexperf.report.moved import changed, of_time
@@ -121,7 +122,7 @@ def _cases(summary: Summary) -> list[str]:
     if any(isinstance(row, RowBelow) for row in rows):
         lines += labelled("A/A twin", "the case above, measured a second time in the same rounds: 1 is right")
     if (roof := METRICS[OF_ROOF].column) is not None and roof.title in widths:
-        lines += labelled(roof.title, roofs.meaning(judged.measurement for judged in summary.networks.values()))
+        lines += labelled(roof.title, roof_lines.meaning(judged.measurement for judged in summary.networks.values()))
     return lines
 
 

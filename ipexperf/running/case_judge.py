@@ -159,8 +159,8 @@ class CaseJudge:
 
     def _with_structure(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """Add to the verdict whether kernels and answers differ from those of the accepted baseline."""
-        from ipexperf.judge import answers, structure
         from ipexperf.judge.environment import incomparable
+        from ipexperf.proof import answers, structure
 
         if measurement.failure or measurement.never_began:
             return verdict

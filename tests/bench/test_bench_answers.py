@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.evidence.answers import described, numbers, sketch
-from ipexperf.judge.answers import difference
+from ipexperf.proof.answers import difference
+from ipexperf.proof.sketches import described, numbers, sketch
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

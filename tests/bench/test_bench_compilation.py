@@ -12,10 +12,10 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.devices import _accelerator
-from ipexperf.bench.evidence import compilation, profiler, proof
-from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.proof import compilation, label, profiler
+from ipexperf.proof.compilation import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,22 +232,22 @@ def test_the_operators_of_frozen_code_tell_both_operands_and_the_layout() -> Non
     linear = event("mkl::_mkl_linear", ["float", "float", "float", "", "Scalar"], [[8, 256], [10, 256], [10, 256]], [])
     added = ["c10::BFloat16", "c10::BFloat16", "float", "c10::BFloat16", *LISTS]
     fused = event("mkldnn::_convolution_pointwise_", added, [IMAGES, IMAGES, [3, 3, 1, 1], [3]], [LAST, LAST])
-    found = proof.kernels([convolution(bias="c10::BFloat16"), linear, fused, {"name": "aten::relu", "args": {}}])
+    found = label.kernels([convolution(bias="c10::BFloat16"), linear, fused, {"name": "aten::relu", "args": {}}])
     assert found == [
         Kernel("mkldnn::_convolution_pointwise", ("float32", "float32"), "channels_last"),
         Kernel("mkl::_mkl_linear", ("float32", "float32", "float32")),
         Kernel("mkldnn::_convolution_pointwise_", ("bfloat16", "bfloat16", "float32"), "channels_last"),
     ]
-    assert not proof.dtype_of_kernels(found, "bf16").ok
+    assert not label.dtype_of_kernels(found, "bf16").ok
 
 
 def test_frozen_weights_of_another_dtype_or_layout_are_caught() -> None:
     """The label is held against the weights too, and against how the images lie."""
-    mixed = proof.kernels([convolution(weights="c10::BFloat16")])
-    assert proof.dtype_of_kernels(mixed, "fp32").found == "float32 x bfloat16 x1"
-    assert not proof.dtype_of_kernels(mixed, "fp32").ok
-    turned = proof.kernels([convolution(last=False)])
-    assert not proof.layout_of_kernels(turned, channels_last=True)[0].ok
+    mixed = label.kernels([convolution(weights="c10::BFloat16")])
+    assert label.dtype_of_kernels(mixed, "fp32").found == "float32 x bfloat16 x1"
+    assert not label.dtype_of_kernels(mixed, "fp32").ok
+    turned = label.kernels([convolution(last=False)])
+    assert not label.layout_of_kernels(turned, channels_last=True)[0].ok
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, compile_it: Callable[[Any], Any] | None = None) -> Any:

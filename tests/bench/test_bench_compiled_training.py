@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.evidence import compilation, fingerprint
 from ipexperf.bench.machine import facts
 from ipexperf.bench.modes import train_compile
 from ipexperf.bench.stacks.stock import Stock
+from ipexperf.proof import compilation, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

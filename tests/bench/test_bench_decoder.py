@@ -10,8 +10,8 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.proof import fingerprint
 
 torch = pytest.importorskip("torch")
 

@@ -15,8 +15,8 @@ from bench_cases import bench, network
 from ipexperf.bench import registry
 from ipexperf.bench.api import Captured, Kernel
 from ipexperf.bench.cell import Settings
-from ipexperf.bench.evidence import compilation, fingerprint, onednn
-from ipexperf.bench.evidence.templates import LAYER, kernels
+from ipexperf.proof import compilation, fingerprint, onednn
+from ipexperf.proof.templates import LAYER, kernels
 
 torch = pytest.importorskip("torch")
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ipexperf.bench.devices.cuda import Cuda
-from ipexperf.bench.evidence import float32
+from ipexperf.proof import float32
 
 
 def recent(**changed: str) -> Any:

@@ -8,11 +8,11 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Examples, Model, Split
 from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES
+from ipexperf.proof import accuracy
 
 torch = pytest.importorskip("torch")
 

@@ -10,7 +10,7 @@ import pytest
 from bench_cases import alone
 
 from ipexperf.bench.machine import facts
-from ipexperf.judge import losses, structure
+from ipexperf.proof import losses, structure
 
 pytest.importorskip("torch")
 

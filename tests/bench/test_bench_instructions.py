@@ -12,10 +12,10 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.cell import Settings
-from ipexperf.bench.evidence import instructions, onednn, proof
 from ipexperf.bench.machine import facts
 from ipexperf.case import NetworkCase
 from ipexperf.dtypes import Instructions
+from ipexperf.proof import instructions, label, onednn
 
 SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "amx_tile"})
 GRANITE = SAPPHIRE | {"amx_fp16"}
@@ -34,7 +34,7 @@ def line(implementation: str, dtype: str = "bf16", weights: str = "") -> str:
 
 
 def kernels(*lines: str) -> list[Kernel]:
-    return proof.arithmetic_of(onednn.read("\n".join(lines)))
+    return label.arithmetic_of(onednn.read("\n".join(lines)))
 
 
 def best(dtype: str, flags: frozenset[str]) -> Instructions:

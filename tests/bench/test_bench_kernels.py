@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import onednn, proof
+from ipexperf.proof import label, onednn
 
 HEAD = "onednn_verbose,v1,primitive,exec,cpu,"
 CONVOLUTION = (
@@ -23,7 +23,7 @@ def line(src: str = "f32", wei: str = "f32", tag: str = "acdb", channels: int = 
 
 
 def read(log: str) -> list[Kernel]:
-    return proof.arithmetic_of(onednn.read(log))
+    return label.arithmetic_of(onednn.read(log))
 
 
 def test_a_convolution_in_the_log_tells_its_operands_and_its_layout() -> None:
@@ -44,7 +44,7 @@ def test_an_operand_of_another_dtype_is_told(src: str, wei: str, dtype: str) -> 
     """Weights that stayed behind in another dtype show, although the images are right."""
     (kernel,) = read(line(src=src, wei=wei))
     assert kernel.dtype == dtype
-    check = proof.dtype_of_kernels([kernel], "bf16")
+    check = label.dtype_of_kernels([kernel], "bf16")
     assert check.ok == (dtype == "bfloat16")
 
 
@@ -84,11 +84,11 @@ def test_a_layout_is_told_only_where_it_can_be_told(change: dict[str, Any], layo
 def test_one_convolution_in_the_other_layout_is_caught() -> None:
     """A model that turns its images round inside has the right input and the wrong convolutions."""
     kernels = [Kernel("convolution", ("float32", "float32"), layout) for layout in ("channels_last", "contiguous", "")]
-    (check,) = proof.layout_of_kernels(kernels, channels_last=True)
+    (check,) = label.layout_of_kernels(kernels, channels_last=True)
     assert not check.ok
     assert check.found == "channels_last x1, contiguous x1"
-    assert proof.layout_of_kernels(kernels[:1], channels_last=True)[0].ok
-    assert proof.layout_of_kernels(kernels, channels_last=False) == []
+    assert label.layout_of_kernels(kernels[:1], channels_last=True)[0].ok
+    assert label.layout_of_kernels(kernels, channels_last=False) == []
 
 
 @pytest.mark.torch
@@ -105,20 +105,20 @@ def test_the_profiler_sees_a_model_that_turns_its_images_round() -> None:
             return self.inner(images.contiguous())
 
     liar, images = Liar(), torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
-    assert proof.layout(images, channels_last=True).ok
-    (caught,) = proof.layout_of_kernels(proof.profiled(lambda: liar(images)), channels_last=True)
+    assert label.layout(images, channels_last=True).ok
+    (caught,) = label.layout_of_kernels(label.profiled(lambda: liar(images)), channels_last=True)
     assert (caught.ok, caught.found) == (False, "contiguous x1")
-    assert proof.layout_of_kernels(proof.profiled(lambda: liar.inner(images)), channels_last=True)[0].ok
+    assert label.layout_of_kernels(label.profiled(lambda: liar.inner(images)), channels_last=True)[0].ok
 
 
-@pytest.mark.parametrize("name", [*proof.SGEMM, proof.ATTENTION])
+@pytest.mark.parametrize("name", [*label.SGEMM, label.ATTENTION])
 def test_what_onednn_does_not_log_tells_its_operands_to_the_profiler(name: str) -> None:
     """IPEX's packed layer and fused attention are arithmetic: one in another dtype than the case's shows."""
     events = [
         {"name": name, "args": {"Input type": [kind, kind, "float", "Scalar"], "Input Dims": [[2, 4], [4, 4], [4], []]}}
         for kind in ("float", "c10::BFloat16")
     ]
-    assert [kernel.dtype for kernel in proof.kernels(events)] == ["float32", "bfloat16"]
+    assert [kernel.dtype for kernel in label.kernels(events)] == ["float32", "bfloat16"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_onednn_does_not_log_tells_its_operands_to_the_profiler(name: str) 
 def test_an_int8_layer_takes_what_stands_before_its_packed_weights(kinds: list[str], dtype: str) -> None:
     """In a graph the answers of heads that ran before may stand in front of that; a float that it takes shows."""
     events = [{"name": "quantized::linear", "args": {"Input type": kinds, "Input Dims": [[2, 4]] * len(kinds)}}]
-    assert [kernel.dtype for kernel in proof.kernels(events)] == [dtype]
+    assert [kernel.dtype for kernel in label.kernels(events)] == [dtype]
 
 
 @pytest.mark.parametrize("waiting", [[], ["float"], ["float", "c10::BFloat16"]])
@@ -143,5 +143,5 @@ def test_a_convolution_in_a_graph_takes_nothing_that_waits_for_a_later_operator(
     strides = [[1]] * len(waiting) + [[1024, 1, 128, 16], [64, 1, 1, 1]] + [[]] * 11
     sizes = [[1]] * len(waiting) + [[4, 64, 16, 16], [128, 64, 1, 1]] + [[]] * 11
     args = {"Input type": [*waiting, *images, *others], "Input Dims": sizes, "Input Strides": strides}
-    [kernel] = proof.kernels([{"name": "aten::_convolution", "args": args}])
+    [kernel] = label.kernels([{"name": "aten::_convolution", "args": args}])
     assert (kernel.dtype, kernel.layout) == ("bfloat16", "channels_last")

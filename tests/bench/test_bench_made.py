@@ -8,7 +8,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.evidence import accuracy
+from ipexperf.proof import accuracy
 
 torch = pytest.importorskip("torch")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipexperf.bench.evidence import onednn
-from ipexperf.bench.evidence.onednn import Operand
+from ipexperf.proof import onednn
+from ipexperf.proof.onednn import Operand
 
 MEMORY = "src:f32::blocked:acdb::f0 wei:f32:a:blocked:Acdb8a::f0 bia:f32:a:blocked:a::f0 dst:f32::blocked:acdb::f0"
 BODY = (

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
-from ipexperf.bench.evidence import proof
 from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own, own_target
 from ipexperf.bench.outcome import outcome_of
 from ipexperf.errors import AbsentError, UsageError, WorkerError
+from ipexperf.proof import label
 
 torch = pytest.importorskip("torch")
 
@@ -230,7 +230,7 @@ def test_products_that_inductor_wrote_for_a_network_are_counted(
 
 def test_where_nothing_can_be_counted_the_check_says_so() -> None:
     """It does not hold: a network may have kept all of its results."""
-    check = proof.same_work(lambda _: 0, (torch.zeros(2),), (torch.ones(2),), (torch.ones(2),))
+    check = label.same_work(lambda _: 0, (torch.zeros(2),), (torch.ones(2),), (torch.ones(2),))
     assert (check.ok, check.found) == (False, "nothing to count: no operator that does arithmetic")
 
 

@@ -12,9 +12,9 @@ from bench_cases import failed, of_target
 from ipexperf.bench import registry, user_files
 from ipexperf.bench.api import TRAINING, Workbench
 from ipexperf.bench.cell import Settings
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.networks import own, own_target
 from ipexperf.errors import UsageError, WorkerError
+from ipexperf.proof import fingerprint
 
 torch = pytest.importorskip("torch")
 

@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 from ipexperf.bench import measure, registry
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import peaks
-from ipexperf.bench.evidence.peaks import TimedWork
 from ipexperf.dtypes import DTYPES
+from ipexperf.proof import peaks
+from ipexperf.proof.peaks import TimedWork
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 

@@ -12,8 +12,8 @@ from bench_cases import SIZE, bench, network
 from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.model import Split
+from ipexperf.proof import accuracy
 from ipexperf.zoo.models import _probe
 
 torch = pytest.importorskip("torch")

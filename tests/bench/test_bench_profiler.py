@@ -12,7 +12,7 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.evidence import fingerprint, profiler, tracing
+from ipexperf.proof import fingerprint, profiler, tracing
 
 torch = pytest.importorskip("torch")
 CPU = registry.devices.get("cpu")

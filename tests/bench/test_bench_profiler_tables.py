@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.evidence import profiler
+from ipexperf.proof import profiler
 
 
 def event(name: str, begin: float, length: float, **more: Any) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from quantiser import Quantiser, failed
 
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.artifacts import artifact, pt2e
-from ipexperf.bench.evidence import proof, quantised
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.proof import label, quantised
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ def event(name: str, *kinds: str) -> dict[str, Any]:
 
 def test_quantised_operators_tell_images_weights_and_layout() -> None:
     """The scale and the zero point between them are no operands, and packing weights is no layer."""
-    kernels = proof.kernels(
+    kernels = label.kernels(
         [
             event("onednn::qconv2d_pointwise", "unsigned char", "Scalar", "Scalar", "signed char", "float"),
             event("onednn::qlinear_pointwise", "unsigned char", "double", "long int", "signed char", "float"),

@@ -15,11 +15,11 @@ from quantiser import Quantiser, failed
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.artifacts import artifact
-from ipexperf.bench.evidence import accuracy, onednn, proof, quantised, templates
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
+from ipexperf.proof import accuracy, label, onednn, quantised, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,7 @@ def test_every_layer_must_have_run_in_int8(kernels: list[Kernel], wrong: set[str
     """As many int8 kernels as layers, and none in another dtype but a product of two activations."""
     checks = [
         quantised.layers_that_ran(kernels, 2),
-        proof.dtype_of_kernels(quantised.layers(kernels), "int8"),
+        label.dtype_of_kernels(quantised.layers(kernels), "int8"),
     ]
     assert {check.name for check in checks if not check.ok} == wrong
 
@@ -132,7 +132,7 @@ def test_every_layer_must_have_run_in_int8(kernels: list[Kernel], wrong: set[str
 )
 def test_a_product_of_activations_is_told_from_a_layer(shapes: str, name: str) -> None:
     """In oneDNN's log both are matmuls; only a product of activations has a batch on either side."""
-    (kernel,) = proof.arithmetic_of(onednn.read(HEAD + shapes))
+    (kernel,) = label.arithmetic_of(onednn.read(HEAD + shapes))
     assert (kernel.name, kernel.operands) == (name, ("uint8", "int8"))
 
 

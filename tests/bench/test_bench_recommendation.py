@@ -19,7 +19,7 @@ from ipexperf.zoo.datasets.ratings import MOST_GENRES
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench.evidence import proof
+from ipexperf.proof import label
 from ipexperf.zoo.models._dlrm import Dlrm
 
 RATINGS = """\
@@ -116,10 +116,10 @@ def test_the_network_is_what_was_published() -> None:
 def test_a_matrix_product_of_mkls_is_in_single_precision() -> None:
     """IPEX's packed layers say so by their name alone; in a graph they tell no operands at all."""
     eager = {"name": "torch_ipex::ipex_MKLSGEMM", "args": {"Input type": ["float", "float", "float"]}}
-    kernels = proof.kernels([eager, {"name": "ipex_prepack::mkl_sgemm_run"}, {"name": "ipex_prepack::linear_run"}])
+    kernels = label.kernels([eager, {"name": "ipex_prepack::mkl_sgemm_run"}, {"name": "ipex_prepack::linear_run"}])
     assert [kernel.dtype for kernel in kernels] == ["float32", "float32"]
-    assert proof.dtype_of_kernels(kernels, "fp32").ok
-    assert not proof.dtype_of_kernels(kernels, "bf16").ok
+    assert label.dtype_of_kernels(kernels, "fp32").ok
+    assert not label.dtype_of_kernels(kernels, "bf16").ok
 
 
 def test_what_updates_itself_is_counted_apart() -> None:

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench.calls import results
-from ipexperf.judge import answers
+from ipexperf.proof import answers
 
 
 @dataclasses.dataclass

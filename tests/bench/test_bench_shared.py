@@ -12,8 +12,8 @@ import pytest
 
 from ipexperf.bench import registry, shared
 from ipexperf.bench.api import Workbench
-from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.modes.infer import EagerSession
+from ipexperf.proof import accuracy
 
 torch = pytest.importorskip("torch")
 

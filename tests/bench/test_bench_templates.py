@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import compilation, quantised, templates
+from ipexperf.proof import compilation, quantised, templates
 
 QUANTISE = """
 cpp_fused_quantize_per_tensor_0 = async_compile.cpp_pybinding(['const float*', 'uint8_t*'], r'''

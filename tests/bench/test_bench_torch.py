@@ -12,10 +12,10 @@ from bench_cases import alone
 
 from ipexperf.bench import precision, registry
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.evidence import accuracy, proof
 from ipexperf.bench.model import Examples, Split, tensors
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
+from ipexperf.proof import accuracy, label
 from ipexperf.zoo.datasets.digits import Digits
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ def linear() -> Callable[[str], Callable[[], Any]]:
     return of
 
 
-@pytest.mark.parametrize(("ran", "name", "label"), [("fp32", "float32", "bf16"), ("bf16", "bfloat16", "fp32")])
+@pytest.mark.parametrize(("ran", "name", "other"), [("fp32", "float32", "bf16"), ("bf16", "bfloat16", "fp32")])
 def test_the_profiler_tells_the_dtype_that_arithmetic_ran_in(
-    linear: Callable[[str], Callable[[], Any]], ran: str, name: str, label: str
+    linear: Callable[[str], Callable[[], Any]], ran: str, name: str, other: str
 ) -> None:
     """A step in the dtype of its label is proven, with the kernels' own dtype as what was found, and no other."""
-    kernels = proof.profiled(linear(ran))
-    check = proof.dtype_of_kernels(kernels, ran)
+    kernels = label.profiled(linear(ran))
+    check = label.dtype_of_kernels(kernels, ran)
     assert check.ok
     assert (check.found, check.expected) == (f"{name} x1", f"{name} in all")
-    assert not proof.dtype_of_kernels(kernels, label).ok
+    assert not label.dtype_of_kernels(kernels, other).ok
 
 
 def products() -> dict[str, Callable[[], Any]]:
@@ -79,14 +79,14 @@ def test_a_product_in_another_dtype_is_caught_whatever_operator_it_is(
         with torch.no_grad():
             product()
 
-    check = proof.dtype_of_kernels(proof.profiled(step), "bf16")
+    check = label.dtype_of_kernels(label.profiled(step), "bf16")
     assert not check.ok
     assert {"bfloat16 x1", "float32 x1"} == set(check.found.split(", "))
 
 
 def test_a_step_without_arithmetic_proves_nothing() -> None:
     """No kernel is no evidence: the check fails."""
-    check = proof.dtype_of_kernels(proof.profiled(lambda: None), "fp32")
+    check = label.dtype_of_kernels(label.profiled(lambda: None), "fp32")
     assert not check.ok
     assert check.found == "no operator that does arithmetic"
 
@@ -341,16 +341,16 @@ def test_a_network_that_computes_with_its_sizes_is_placed() -> None:
     """Weight and bias are its constants; the twos by which sizes are divided lie nowhere."""
     network, images = frozen()
     with torch.no_grad():
-        check = proof.placed(network, [images], network(images), "cpu")
+        check = label.placed(network, [images], network(images), "cpu")
     assert check.ok
-    assert all(isinstance(value, torch.Tensor) for _, value in proof._constants(network))
-    assert {CHANNELS} <= {value.shape[0] for _, value in proof._constants(network) if value.dim()}
+    assert all(isinstance(value, torch.Tensor) for _, value in label._constants(network))
+    assert {CHANNELS} <= {value.shape[0] for _, value in label._constants(network) if value.dim()}
 
 
 def test_a_weight_that_lies_elsewhere_is_still_seen() -> None:
     """The same graph is not on a card that it was never put on."""
     network, images = frozen()
     with torch.no_grad():
-        check = proof.placed(network, [images], network(images), "xpu")
+        check = label.placed(network, [images], network(images), "xpu")
     assert not check.ok
     assert "constants on cpu" in check.found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.evidence import tracing
+from ipexperf.proof import tracing
 
 
 def event(name: str, begin: float, length: float, kind: str = "cpu_op", thread: int = 1) -> dict[str, Any]:

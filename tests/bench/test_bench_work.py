@@ -13,7 +13,7 @@ from bench_cases import SIZE, bench, network
 
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts import footprint
-from ipexperf.bench.evidence import work
+from ipexperf.proof import work
 
 functional = torch.nn.functional
 

@@ -17,8 +17,8 @@ from ipexperf.bench.cell import Settings
 from ipexperf.bench.devices import xpu
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.evidence import fingerprint, profiler
 from ipexperf.bench.stacks.stock import Stock
+from ipexperf.proof import fingerprint, profiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable

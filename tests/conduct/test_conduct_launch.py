@@ -10,12 +10,12 @@ import pytest
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.cell import Settings
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.case import NetworkCase
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
+from ipexperf.proof import fingerprint
 from ipexperf.result import Launch, Measurement, Sample
 
 CASE = NetworkCase("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")

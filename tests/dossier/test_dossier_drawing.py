@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ipexperf.bench.evidence import tracing
 from ipexperf.dossier import drawing
+from ipexperf.proof import tracing
 
 QUICK = ["a step", 0.010, 1.0, [["conv", 0.006, 2.0, []], ["relu <x>", 0.002, 1.0, []]]]
 SLOW = ["a step", 0.020, 1.0, [["conv", 0.006, 2.0, []], ["copy", 0.012, 4.0, [["empty", 0.001, 1.0, []]]]]]

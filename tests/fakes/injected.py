@@ -23,8 +23,8 @@ import torch
 from ipexperf.bench import registry
 from ipexperf.bench.api import Session
 from ipexperf.bench.cell import Settings
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.modes import _inference
+from ipexperf.proof import fingerprint
 
 nn = torch.nn
 SETTLED = 4

@@ -22,10 +22,10 @@ from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.cell import Cell, Settings
-from ipexperf.bench.evidence import quantised
 from ipexperf.bench.machine import facts
 from ipexperf.bench.model import Dataset, Examples, Split
 from ipexperf.case import NetworkCase
+from ipexperf.proof import quantised
 from ipexperf.zoo.models._dlrm import Dlrm
 
 TABLES = (11, 13, 5)

@@ -1,5 +1,5 @@
 """Peak rates of a machine by small products, which take a moment. They are as real, and lower."""
 
-from ipexperf.bench.evidence import peaks
+from ipexperf.proof import peaks
 
 peaks.SIZES, peaks.SECONDS, peaks.ROUNDS = (64, 128), 0.1, 1

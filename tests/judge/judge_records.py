@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.case import NetworkCase
 from ipexperf.judge.accept import ProposedCase
 from ipexperf.judge.baseline import CaseBaseline, Session
+from ipexperf.proof import fingerprint
 from ipexperf.result import Check, Launch, Measurement
 from ipexperf.verdict import Verdict
 

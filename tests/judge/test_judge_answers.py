@@ -12,8 +12,8 @@ from judge_records import QUIET, baseline, candidate
 
 from ipexperf.errors import BaselineError
 from ipexperf.judge.accept import Acceptance, accept
-from ipexperf.judge.answers import Difference, common, difference, named, uncompared
 from ipexperf.judge.baseline import Baselines, dumps, read, write
+from ipexperf.proof.answers import Difference, common, difference, named, uncompared
 from ipexperf.ratio import Ratio
 from ipexperf.verdict import Verdict
 

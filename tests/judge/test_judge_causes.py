@@ -8,7 +8,7 @@ import pytest
 from judge_records import CONVOLUTION, captured, compiled, processor
 
 from ipexperf import ext
-from ipexperf.judge import causes, losses
+from ipexperf.proof import causes, losses
 
 REORDER = {**CONVOLUTION, "primitive": "reorder", "implementation": "jit:uni", "calls": 2}
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from judge_records import CONVOLUTION, compiled, nodes, operator, processor
 
-from ipexperf.judge import losses
-from ipexperf.judge.sections import Section, operators
-from ipexperf.judge.structure import COMPARE
+from ipexperf.proof import losses
+from ipexperf.proof.sections import Section, operators
+from ipexperf.proof.structure import COMPARE
 
 AVX512 = "Intel AVX-512 with Intel DL Boost and bfloat16 support"
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_records import CONVOLUTION, captured, nodes, operator, processor
 
-from ipexperf.judge import structure
 from ipexperf.outcomes import StructureGate
+from ipexperf.proof import structure
 from ipexperf.verdict import Structure, Verdict
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from report_records import PLAIN, measurement, told
 
-from ipexperf.report import fingerprints
+from ipexperf.proof import fingerprint_lines
 from ipexperf.verdict import Structure, Verdict
 
 CHANGED = Verdict("ok", "within the noise", structure=Structure("changed", "this history does not have the run"))
@@ -41,18 +41,18 @@ def test_many_changed_cases_are_counted() -> None:
 
 
 def test_a_fingerprint_is_one_line() -> None:
-    assert fingerprints.in_one_line(FINGERPRINT) == (
+    assert fingerprint_lines.in_one_line(FINGERPRINT) == (
         "0123456789ab, 20 convolution (brg_conv_fwd:avx2), 2 reorder (jit:uni), 1 operator call, 1.82 GFLOP a step, "
         "1 line of oneDNN's log could not be read, looked at for 1.50 s"
     )
     taken = {"beside": {"memory": {"allocations": 12, "allocated": 2**22, "peak": 2**21}}}
-    assert "12 allocations, at most 2.00 MiB at once" in fingerprints.in_one_line({**FINGERPRINT, **taken})
-    assert fingerprints.in_one_line(None) == "no fingerprint"
-    assert fingerprints.in_one_line({**FINGERPRINT, "unstable": ["operators"]}).startswith(
+    assert "12 allocations, at most 2.00 MiB at once" in fingerprint_lines.in_one_line({**FINGERPRINT, **taken})
+    assert fingerprint_lines.in_one_line(None) == "no fingerprint"
+    assert fingerprint_lines.in_one_line({**FINGERPRINT, "unstable": ["operators"]}).startswith(
         "unstable: operators differed"
     )
-    missing = fingerprints.in_one_line({**FINGERPRINT, "missing": {"operators": "no profiler"}})
+    missing = fingerprint_lines.in_one_line({**FINGERPRINT, "missing": {"operators": "no profiler"}})
     assert missing == "not all could be captured: operators: no profiler"
-    assert fingerprints.fingerprint_text([("a", None), ("b", FINGERPRINT)]).startswith(
+    assert fingerprint_lines.fingerprint_text([("a", None), ("b", FINGERPRINT)]).startswith(
         "b ran 0123456789ab, 20 convolution"
     )

@@ -16,13 +16,13 @@ from ipexperf.bench import plain_outputs, registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import pt2e, weights
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.model import Examples, Split, Tensors
 from ipexperf.case import NetworkCase
 from ipexperf.errors import WorkerError
+from ipexperf.proof import accuracy
 from ipexperf.result import Check
 
 RECIPE = {"version": 2, "examples": 256, "batch": 32, "seed": 0}

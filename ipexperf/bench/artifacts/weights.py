@@ -12,10 +12,10 @@ from typing import Any
 from ipexperf import scratch
 from ipexperf.bench import optimizers, outcome, registry, shared
 from ipexperf.bench.api import Workbench
-from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.model import Examples, Model, Split
 from ipexperf.errors import WorkerError
+from ipexperf.proof import accuracy
 
 RECIPE = {"version": 4, "seed": 0}
 

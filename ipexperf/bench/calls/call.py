@@ -13,7 +13,7 @@ from ipexperf.bench import measure
 from ipexperf.bench.api import Captured, Look, Session
 from ipexperf.bench.calls import results
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint
+from ipexperf.proof import fingerprint
 from ipexperf.result import Check
 
 AUTO = "auto"
@@ -99,7 +99,7 @@ class CallSession(Session):
     def generated(self) -> Sequence[str]:
         if "torch._inductor" not in sys.modules:
             return ()
-        from ipexperf.bench.evidence import compilation
+        from ipexperf.proof import compilation
 
         return compilation.generated(0)
 

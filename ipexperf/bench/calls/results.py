@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ipexperf.bench.evidence import answers
 from ipexperf.dtypes import DTYPES
+from ipexperf.proof import sketches
 
 PLAIN: tuple[type, ...] = (type(None), bool, int, str, bytes, bytearray, range, decimal.Decimal, fractions.Fraction)
 PLAIN += (dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, pathlib.PurePath, uuid.UUID)
@@ -52,15 +52,15 @@ def sketch(result: Any) -> dict[str, Any]:
     parts = []
     for at, text, numbers, unknown in itertools.islice(every_part, MOST):
         values, shape, bound = numbers or (None, (), 0.0)
-        part = {"is": text} if values is None else answers.numbers(values, shape, text, bound)
+        part = {"is": text} if values is None else sketches.numbers(values, shape, text, bound)
         parts.append({"at": at, **part, **({"unknown": unknown} if unknown else {})})
     digest, floats, reason = hashlib.sha256(), collections.defaultdict[float, list[Any]](list), ""
     for at, text, numbers, unknown in itertools.islice(every_part, VALUES):
         digest.update(f"{at} {text}\n".encode(errors="surrogatepass"))
         reason = reason or (unknown and f"has a part that {unknown}")
         if numbers and importlib.util.find_spec("numpy"):
-            values = answers.flat(numbers[0])
-            floats[answers.EXACT if values.dtype == "float64" else numbers[2]].append(values)
+            values = sketches.flat(numbers[0])
+            floats[sketches.EXACT if values.dtype == "float64" else numbers[2]].append(values)
         elif numbers:
             reason = "has numbers, and without NumPy they are not compared"
     if next(every_part, None):
@@ -69,8 +69,8 @@ def sketch(result: Any) -> dict[str, Any]:
         parts.append({"at": "the rest", "is": digest.hexdigest()[:12], "unknown": reason})
     for bound, rows in floats.items():
         joined = sys.modules["numpy"].concatenate(rows)
-        own = _listed(joined.tolist())[2] if bound == answers.EXACT else bound
-        part = answers.numbers(joined, joined.shape, f"{len(joined)} numbers", own)
+        own = _listed(joined.tolist())[2] if bound == sketches.EXACT else bound
+        part = sketches.numbers(joined, joined.shape, f"{len(joined)} numbers", own)
         parts.append({"at": f"the rest within {bound:g}", **part})
     return {"parts": parts, "weights": "", "processes": 1}
 
@@ -78,8 +78,8 @@ def sketch(result: Any) -> dict[str, Any]:
 def _listed(values: list[float], *shape: int) -> tuple[Any, Sequence[int], float]:
     """Floats of Python's and their bound. They may be of float32, as a loss is, and are if that can hold them all."""
     finite = [value for value in values if math.isfinite(value)]
-    bound = BOUNDS["float32"] if array.array("f", finite).tolist() == finite else answers.EXACT
-    return values if len(values) <= answers.KEPT else answers.flat(values), shape, bound
+    bound = BOUNDS["float32"] if array.array("f", finite).tolist() == finite else sketches.EXACT
+    return values if len(values) <= sketches.KEPT else sketches.flat(values), shape, bound
 
 
 def _parts(at: str, value: Any, above: Mapping[int, str]) -> Iterator[tuple[str, str, Any, str]]:
@@ -132,15 +132,15 @@ def _numeric(value: Any, kind: type) -> Seen | None:
         floating = value.dtype.kind in "fc"
     else:
         return None
-    text = answers.described(value)
+    text = sketches.described(value)
     if floating:
-        bound = BOUNDS.get(str(value.dtype).removeprefix("torch."), answers.EXACT)
-        return text, (answers.flat(value), value.shape, bound), ()
+        bound = BOUNDS.get(str(value.dtype).removeprefix("torch."), sketches.EXACT)
+        return text, (sketches.flat(value), value.shape, bound), ()
     if value.dtype.names:
         return text, None, [(f"[{field!r}]", value[field]) for field in value.dtype.names]
     if value.dtype.kind in "OT":
         return _sequence(text, value.ravel().tolist())
-    return f"{text} {value.tolist() if value.size <= answers.KEPT else answers.digest(value.tobytes())}", None, ()
+    return f"{text} {value.tolist() if value.size <= sketches.KEPT else sketches.digest(value.tobytes())}", None, ()
 
 
 def _table(value: Any, kind: type) -> Seen | None:
@@ -185,8 +185,8 @@ def _sequence(name: str, items: list[Any]) -> Seen:
     kinds, name = set(map(type, items)), f"{name} of {len(items)}"
     if items and all(issubclass(kind, float) for kind in kinds):
         return f"{name} floats", _listed([item.real for item in items], len(items)), ()
-    if len(items) > answers.KEPT and kinds <= {type(None), bool, int, str, bytes}:
-        return f"{name}: {answers.digest(repr(items).encode(errors='surrogatepass'))}", None, ()
+    if len(items) > sketches.KEPT and kinds <= {type(None), bool, int, str, bytes}:
+        return f"{name}: {sketches.digest(repr(items).encode(errors='surrogatepass'))}", None, ()
     return name, None, [(f"[{place}]", part) for place, part in enumerate(items)]
 
 
@@ -206,4 +206,4 @@ def _word(value: Any) -> str:
 def _cut(text: str) -> str:
     """A text, or its beginning and digest if it is long."""
     content = text.encode(errors="surrogatepass")
-    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]}... {answers.digest(content)}"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]}... {sketches.digest(content)}"

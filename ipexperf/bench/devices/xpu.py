@@ -16,10 +16,10 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
-from ipexperf.bench.evidence import profiler
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import diagnosis
 from ipexperf.bench.machine.facts import LEVEL_ZERO_H, Facts
+from ipexperf.proof import profiler
 from ipexperf.result import Check
 
 _TO_CPU = "aten::_to_cpu"

@@ -10,12 +10,12 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, Captured, Kernel, Look, Mode, Session
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import compilation, fingerprint, profiler, proof, templates
-from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.proof import compilation, fingerprint, label, profiler, templates
+from ipexperf.proof.compilation import Tally
 from ipexperf.result import Check
 
 
@@ -102,10 +102,10 @@ class CompiledSession(CompiledSteps, InferenceSession):
     def kernels(self) -> list[Kernel]:
         self.events = profiler.traced(self.step)
         self.templates = templates.kernels(self.compiled.code)
-        kernels = proof.kernels(self.events) + self.templates
+        kernels = label.kernels(self.events) + self.templates
         if dtypes.quantised(self.bench.case.dtype):
             # Also from oneDNN's log: the name of an operator says little about its kernel.
-            kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
+            kernels += label.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
         return kernels
 
     def proof(self) -> list[Check]:

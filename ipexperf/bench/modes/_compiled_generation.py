@@ -11,7 +11,6 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ipexperf.bench.evidence import proof
 from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
 from ipexperf.bench.modes._generation import (
@@ -21,6 +20,7 @@ from ipexperf.bench.modes._generation import (
     tokens_of_layers,
     tokens_read,
 )
+from ipexperf.proof import label
 from ipexperf.result import Check
 
 FIRST_INPUT = {
@@ -96,5 +96,5 @@ def rows_of_products(events: Iterable[dict[str, Any]]) -> list[int]:
     for event in events:
         place = FIRST_INPUT.get(str(event.get("name")))
         if place is not None and "Input Dims" in event.get("args", {}):
-            rows.append(math.prod(proof.arguments(event)["Input Dims"][place][:-1]))
+            rows.append(math.prod(label.arguments(event)["Input Dims"][place][:-1]))
     return rows

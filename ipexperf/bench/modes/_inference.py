@@ -14,15 +14,15 @@ from ipexperf.bench import shared
 from ipexperf.bench.api import Kernel, Look, Session, Workbench
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import accuracy, answers, fingerprint, float32, instructions, proof, quantised, work
-from ipexperf.bench.evidence.accuracy import Reference
-from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.knob import CHANNELS_LAST, Number
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.model import Examples, Tensors
 from ipexperf.bench.modes import _input
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import Bounds
+from ipexperf.proof import accuracy, fingerprint, float32, instructions, label, quantised, sketches, work
+from ipexperf.proof.accuracy import Reference
+from ipexperf.proof.work import Work
 from ipexperf.result import Check
 
 KNOBS = (CHANNELS_LAST, *_input.KNOBS)
@@ -111,7 +111,7 @@ class InferenceSession(Session):
         """Return a sketch of the float64 answers, which accuracy has compared with those of the case."""
         bench, outputs = self.bench, self.reference.outputs
         trained = bench.settings.weights if bench.model.trained else None
-        return answers.sketch(outputs, bench.task.compared(outputs), self.bounds().fidelity, trained)
+        return sketches.sketch(outputs, bench.task.compared(outputs), self.bounds().fidelity, trained)
 
     def bounds(self) -> Bounds:
         return dtypes.DTYPES[self.bench.case.dtype].bounds
@@ -162,13 +162,13 @@ class InferenceSession(Session):
 
     def kernels(self) -> list[Kernel]:
         """Return the arithmetic kernels that one step really ran."""
-        return proof.of_stack(self.step, self.bench)
+        return label.of_stack(self.step, self.bench)
 
     def _plain_kernels(self) -> list[Kernel]:
         """Return the arithmetic kernels of the untouched network, in the case's memory layout."""
         network = self.placed()
         with torch.no_grad():
-            return proof.profiled(lambda: network(*self.inputs[0]))
+            return label.profiled(lambda: network(*self.inputs[0]))
 
     def instructions(self) -> list[Check]:
         """Return evidence of the instructions that a step uses."""
@@ -179,13 +179,13 @@ class InferenceSession(Session):
         kernels = self.kernels()
         arithmetic = quantised.layers(kernels) if dtypes.quantised(case.dtype) else kernels
         return [
-            proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
+            label.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
-            proof.dtype_of_kernels(arithmetic, case.dtype),
+            label.dtype_of_kernels(arithmetic, case.dtype),
             *float32.proof(case.dtype, case.device),
-            *proof.operators(self.step, self.bench.operators),
-            *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),
-            *proof.layout_of_kernels(
+            *label.operators(self.step, self.bench.operators),
+            *label.layouts(self.inputs[0], channels_last=self.bench.channels_last),
+            *label.layout_of_kernels(
                 kernels,
                 channels_last=self.bench.channels_last,
                 plain=self._plain_kernels if self.bench.model.target else None,

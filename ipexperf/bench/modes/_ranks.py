@@ -27,12 +27,12 @@ from typing import Any
 from ipexperf.bench import lazy, measure, outcome
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.clocks import perf_counter
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.train import TrainSession
 from ipexperf.errors import UsageError, WorkerError
+from ipexperf.proof import fingerprint
 from ipexperf.result import Check
 
 HERE = "127.0.0.1"

@@ -12,11 +12,11 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Look, Session, Workbench
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint, work
-from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.model import Tensors, tensors
 from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
+from ipexperf.proof import fingerprint, work
+from ipexperf.proof.work import Work
 
 
 class DecodeSession(GenerationSession):

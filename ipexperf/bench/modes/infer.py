@@ -10,10 +10,10 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import proof, quantised, templates
 from ipexperf.bench.model import Tensors
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
+from ipexperf.proof import label, quantised, templates
 from ipexperf.result import Check
 
 
@@ -40,7 +40,7 @@ class EagerSession(InferenceSession):
         known, other, *_ = self.inputs  # `proof` has run them, also where steps copy their batches
         # The same examples, so that they need the same work, unless that depends on their order.
         new = tuple(value.flip(0) for value in known)
-        return proof.same_work(self._operators, known, new, other)
+        return label.same_work(self._operators, known, new, other)
 
     def _operators(self, batch: Tensors) -> int:
         """Count the arithmetic operators that run for a batch."""
@@ -49,7 +49,7 @@ class EagerSession(InferenceSession):
     def _ran(self, step: Callable[[], Any]) -> list[Kernel]:
         """Run one step and return its arithmetic kernels, those included that inductor wrote for parts of a network."""
         with templates.called() as written:
-            kernels = proof.of_stack(step, self.bench)
+            kernels = label.of_stack(step, self.bench)
         return [*kernels, *written]
 
 

@@ -9,10 +9,10 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import quantised
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
 from ipexperf.bench.modes.infer import Infer
+from ipexperf.proof import quantised
 from ipexperf.result import Check
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from ipexperf.bench import outcome, registry
 from ipexperf.bench.api import EXPORTED, Kernel, Mode, Session, Stack, Workbench
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Tensors
@@ -18,6 +17,7 @@ from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.bench.precision import autocast, script_of_autocast
 from ipexperf.errors import WorkerError
+from ipexperf.proof import compilation, label
 from ipexperf.result import Check
 
 CONFIGURATION = {"freezing": True}
@@ -45,7 +45,7 @@ class ExportedSession(InferenceSession):
     def kernels(self) -> list[Kernel]:
         """Return kernels from oneDNN's log and torch's profiler: the package calls some without the dispatcher."""
         verbose = torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
-        return [*proof.logged(self.step, verbose), *proof.profiled(self.step)]
+        return [*label.logged(self.step, verbose), *label.profiled(self.step)]
 
     def proof(self) -> list[Check]:
         return [

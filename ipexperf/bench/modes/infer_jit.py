@@ -11,13 +11,13 @@ from ipexperf.bench.api import TRACED, Look, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint, proof, quantised
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.modes.infer import Infer
 from ipexperf.bench.networks import flaws
 from ipexperf.bench.precision import autocast
+from ipexperf.proof import fingerprint, label, quantised
 from ipexperf.result import Check
 
 PROFILING_CALLS = 3
@@ -73,7 +73,7 @@ class JitSession(InferenceSession):
         return [
             *super().proof(),
             *self._untraced,
-            proof.jitted(self.script),
+            label.jitted(self.script),
             flaws.control_flow(self.untouched(), self.example()),
             *converted,
             *self.bench.stack.proof_of_graph(graph, self.bench),

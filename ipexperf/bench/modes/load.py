@@ -10,10 +10,10 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import TRACED, Kernel, Look, Mode, Session, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import proof
 from ipexperf.bench.knob import CHANNELS_LAST
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes.infer_jit import JitSession
+from ipexperf.proof import label
 from ipexperf.result import Check
 
 MODULES = 50
@@ -76,7 +76,7 @@ class LoadSession(JitSession):
         return {}
 
     def kernels(self) -> list[Kernel]:
-        return proof.of_stack(lambda: self.forward(self.inputs[0]), self.bench)
+        return label.of_stack(lambda: self.forward(self.inputs[0]), self.bench)
 
     def proof(self) -> list[Check]:
         self.settle(self.inputs[0])

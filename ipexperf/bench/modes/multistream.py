@@ -18,7 +18,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import TRACED, Kernel, Look, Mode, Session, Stack, Workbench
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint, profiler, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
@@ -30,13 +29,14 @@ from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
+from ipexperf.proof import fingerprint, label, profiler
 from ipexperf.result import Check
 
 ROUNDS = 5
 """Number of steps that shows every thread that takes part."""
 TICKS = 0.05
 """Seconds of several clock ticks, with which the kernel updates the time of a running thread."""
-_WORK = re.compile(rf"ipex_prepack::\w+_run|{'|'.join(map(re.escape, proof.HEAVY))}", re.ASCII)
+_WORK = re.compile(rf"ipex_prepack::\w+_run|{'|'.join(map(re.escape, label.HEAVY))}", re.ASCII)
 _TASKS = Path("/proc/self/task")
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class MultiStreamSession(JitSession):
 
     def kernels(self) -> list[Kernel]:
         """Return kernels of all threads: torch's profiler only sees its caller by default."""
-        return super().kernels() or proof.kernels(profiler.traced(self.step, everywhere=True))
+        return super().kernels() or label.kernels(profiler.traced(self.step, everywhere=True))
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         """Capture the operators of all threads: each stream has one."""

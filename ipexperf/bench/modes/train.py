@@ -13,8 +13,6 @@ from ipexperf.bench.api import Kernel, Look, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions, proof, work
-from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.knob import CHANNELS_LAST
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
@@ -22,6 +20,8 @@ from ipexperf.bench.model import Examples, Tensors
 from ipexperf.bench.modes import _curve, _input
 from ipexperf.bench.precision import autocast, script_of_autocast
 from ipexperf.dtypes import CURVE_STEPS, DTYPES, needs_scaler
+from ipexperf.proof import accuracy, fingerprint, float32, instructions, label, work
+from ipexperf.proof.work import Work
 from ipexperf.result import Check
 
 PROVEN_STEPS = 3
@@ -195,27 +195,27 @@ class TrainSession(Session):
         """Return the arithmetic kernels of the untouched network, in the case's memory layout."""
         network = self.bench.device.put(self.bench.laid_out(self.bench.model.build().train()))
         inputs = self.last[0][: len(self.split.train.inputs)]
-        return proof.profiled(lambda: network(*inputs))
+        return label.profiled(lambda: network(*inputs))
 
     def kernels(self) -> list[Kernel]:
         """Return the arithmetic kernels that one step really ran."""
-        return proof.of_stack(self.step, self.bench)
+        return label.of_stack(self.step, self.bench)
 
     def proof(self) -> list[Check]:
         case = self.bench.case
         kernels = self.kernels()
         checks = [
-            proof.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
+            label.placed(self.optimised, [*self.last[0], *self.trained], self.last[1], case.device),
             self.feed.proof(self.step),
-            proof.dtype_of_kernels(kernels, case.dtype),
+            label.dtype_of_kernels(kernels, case.dtype),
             *float32.proof(case.dtype, case.device),
-            *proof.layout_of_kernels(
+            *label.layout_of_kernels(
                 kernels,
                 channels_last=self.bench.channels_last,
                 plain=self._plain_kernels if self.bench.model.target else None,
             ),
             *instructions.proof(self.step, case),
-            *proof.operators(self.step, self.bench.operators),
+            *label.operators(self.step, self.bench.operators),
             *self.bench.stack.proof_of_training(self.optimised, self.optimizer, self.bench),
             *check_self_updated(self.optimised, self.optimizer, self.start[len(self.start) - len(self.self_updated) :]),
         ]

@@ -11,10 +11,10 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel, Session, Stack, Workbench
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import compilation, profiler, proof, templates
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._compiled import Compilation, CompiledMode, CompiledSteps
 from ipexperf.bench.modes.train import Train, TrainSession
+from ipexperf.proof import compilation, label, profiler, templates
 from ipexperf.result import Check
 
 DROPOUT = "dropout draws the random numbers of eager training (inductor's fallback_random), so that losses compare"
@@ -42,7 +42,7 @@ class CompiledTraining(CompiledSteps, TrainSession):
 
     def kernels(self) -> list[Kernel]:
         self.events = profiler.traced(self.step)
-        return [*proof.kernels(self.events), *templates.kernels(self.compiled.code)]
+        return [*label.kernels(self.events), *templates.kernels(self.compiled.code)]
 
     def proof(self) -> list[Check]:
         compiled = self.compiled.proof(compilation.TRAINING, self.bench.case.device)

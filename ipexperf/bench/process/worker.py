@@ -25,12 +25,12 @@ from ipexperf.bench.cell import Settings
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import facts, heap, placement, source
 from ipexperf.bench.process import environment, guard
 from ipexperf.bench.process.line import Line
 from ipexperf.case import NetworkCase
 from ipexperf.errors import WorkerError
+from ipexperf.proof import fingerprint
 from ipexperf.result import METRICS, Check
 from ipexperf.variables import CONTROLLER
 
@@ -199,7 +199,7 @@ class Worker:
 
     def peaks(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the peak rates of a device. Needs no case."""
-        from ipexperf.bench.evidence import peaks
+        from ipexperf.proof import peaks
 
         peaks.free()
         settings = Settings.of(request["settings"])
@@ -291,7 +291,7 @@ class Worker:
 
     def trace(self, request: dict[str, Any]) -> dict[str, Any]:
         """Write what some steps did, call by call, into a folder."""
-        from ipexperf.bench.evidence import tracing
+        from ipexperf.proof import tracing
 
         session, device = self._ready
         return {"missing": tracing.write(session, device, Path(request["folder"]))}

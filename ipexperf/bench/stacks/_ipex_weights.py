@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from ipexperf.bench.api import Workbench
-from ipexperf.bench.evidence import quantised
+from ipexperf.proof import quantised
 from ipexperf.result import Check
 
 KERNEL = "torch_ipex::ipex_woq_linear"

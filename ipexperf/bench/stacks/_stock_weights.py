@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from ipexperf.bench.artifacts import rounding
-from ipexperf.bench.evidence import quantised
+from ipexperf.proof import quantised
 from ipexperf.result import Check
 
 KERNELS = {"int8": "aten::_weight_int8pack_mm", "int4": "aten::_weight_int4pack_mm_for_cpu"}

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from ipexperf.bench.artifacts import rounding
-from ipexperf.bench.evidence import quantised
 from ipexperf.bench.stacks import _stock_weights
 from ipexperf.errors import WorkerError
+from ipexperf.proof import quantised
 from ipexperf.result import Check
 
 KERNELS = {**_stock_weights.KERNELS, "da8w4": "torchao::da8w4_linear_cpu"}

@@ -15,7 +15,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, EXPORTED, Kernel, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.precision import torch_dtype
@@ -27,6 +26,7 @@ from ipexperf.bench.stacks import (
 )
 from ipexperf.dtypes import quantised
 from ipexperf.errors import WorkerError
+from ipexperf.proof import compilation, label
 from ipexperf.result import Check
 
 PACKAGE = "intel-extension-for-pytorch"
@@ -178,11 +178,11 @@ class Ipex(Stack):
 
         Those of the profiler too: what another library computes, such as MKL or torch itself, is in no log.
         """
-        profiled = proof.profiled(step)
+        profiled = label.profiled(step)
         if bench.case.device != "cpu":
             return profiled
         module = importlib.import_module("intel_extension_for_pytorch.cpu.utils.verbose")
-        return [*proof.logged(step, module.verbose(module.VERBOSE_ON)), *profiled]
+        return [*label.logged(step, module.verbose(module.VERBOSE_ON)), *profiled]
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):

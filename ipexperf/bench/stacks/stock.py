@@ -11,13 +11,13 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, TRAINING, Quantised, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.cell import Cell
-from ipexperf.bench.evidence import compilation
 from ipexperf.bench.knob import Knob
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.stacks import _stock_int8, _stock_pt2e, _stock_script
 from ipexperf.dtypes import DTYPES, needs_scaler, quantised
 from ipexperf.errors import WorkerError
+from ipexperf.proof import compilation
 from ipexperf.result import Check
 
 KNOBS = (

@@ -15,10 +15,10 @@ from ipexperf.compare.against import PairPlan, PairRun
 from ipexperf.compare.sequence import Why
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
-from ipexperf.judge import structure
 from ipexperf.judge.bisection import Answer
 from ipexperf.plan.arms import ArmSpec
 from ipexperf.plan.gates import AS_ALL
+from ipexperf.proof import structure
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 
 if TYPE_CHECKING:

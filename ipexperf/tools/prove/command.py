@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.evidence import fingerprint, onednn
 from ipexperf.commands import console
 from ipexperf.commands.lease import ending_with_us
 from ipexperf.errors import UsageError
-from ipexperf.judge import losses
+from ipexperf.proof import fingerprint, losses, onednn
 
 LOST = 1
 """Exit status if something was lost beside the other file, and the command itself ended well."""
@@ -76,7 +75,7 @@ def add_prove(subparsers: console.Subparsers) -> None:
 
 def run_prove(arguments: argparse.Namespace) -> int:
     """Run the command to its end, with what it prints where it always went. Returns its exit status, or LOST."""
-    from ipexperf.judge import structure
+    from ipexperf.proof import structure
 
     before = _read(arguments.against) if arguments.against else None
     log = OnednnLog()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ipexperf.judge import losses
+from ipexperf.proof import losses
 from ipexperf.sentences import few
 
 NAMED = 4

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import onednn
-from ipexperf.bench.evidence import proof as proofs
 from ipexperf.bench.machine import facts
 from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES, Instructions, quantised
+from ipexperf.proof import label, onednn
 from ipexperf.result import Check
 
 FREE = ("", "all", "default")
@@ -89,7 +88,7 @@ def proof(step: Callable[[], Any], case: NetworkCase, code: str = "") -> list[Ch
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None or limit(means, os.environ):
         return []
-    logged = proofs.arithmetic_of(onednn.recorded(step, onednn.verbose()))
+    logged = label.arithmetic_of(onednn.recorded(step, onednn.verbose()))
     return [check(logged, case.dtype, means, code)]
 
 

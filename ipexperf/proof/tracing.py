@@ -20,8 +20,8 @@ from typing import Any
 from ipexperf.bench.api import Session
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint, onednn, profiler
 from ipexperf.bench.lazy import torch
+from ipexperf.proof import fingerprint, onednn, profiler
 
 STEP = "ipexperf: a step"
 """The name of a step in the trace."""

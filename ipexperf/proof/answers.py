@@ -15,7 +15,7 @@ from ipexperf.units import share
 from ipexperf.verdict import SpeedVerdict, Verdict
 
 Answers = Mapping[str, Any]
-"""A sketch by `bench.evidence.answers`."""
+"""A sketch by `proof.sketches`."""
 Part = Mapping[str, Any]
 ROOT = "result"
 AGREEING = 2

@@ -16,10 +16,10 @@ from typing import Any
 from ipexperf.bench import precision
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.measure import timed
 from ipexperf.dtypes import DTYPES, quantised
+from ipexperf.proof import fingerprint
 
 VERSION = 3
 """Version of the method. Peaks of another version are measured again."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import scratch
-from ipexperf.bench.evidence import proof, templates
 from ipexperf.bench.machine import variables
+from ipexperf.proof import label, templates
 from ipexperf.result import Check
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
@@ -176,7 +176,7 @@ def one_region(events: list[dict[str, Any]], templates: int = 0) -> Check:
     `templates` is the number of products that inductor wrote itself, which are no operators.
     """
     regions = [event for event in events if str(event.get("name")).startswith(REGION)]
-    heavy = [event for event in events if proof.arithmetic(event)]
+    heavy = [event for event in events if label.arithmetic(event)]
     inside = sum(any(_within(event, region) for region in regions) for event in heavy)
     beside = f", {templates} products that inductor wrote" if templates else ""
     return Check(
@@ -196,7 +196,7 @@ def both_passes(events: list[dict[str, Any]], batches: int, sources: list[str]) 
         "forward": [event for event in events if str(event.get("name")).startswith(REGION)],
         "backward": [event for event in events if event.get("name") == BACKWARD],
     }
-    heavy = [event for event in events if proof.arithmetic(event)]
+    heavy = [event for event in events if label.arithmetic(event)]
     inside = {
         name: sum(any(_within(event, region) for region in calls) for event in heavy) for name, calls in regions.items()
     }

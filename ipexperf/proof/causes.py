@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.judge import losses, structure
-from ipexperf.judge.structure import Fingerprint, FingerprintDifference
+from ipexperf.proof import losses, structure
+from ipexperf.proof.structure import Fingerprint, FingerprintDifference
 
 PAGE = "docs/reference/fingerprint.md"
 PYTHON_CALLS = 1.2

@@ -21,11 +21,11 @@ from ipexperf.bench.api import Captured, Look, Session
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.device import Device
-from ipexperf.bench.evidence import onednn, profiler
-from ipexperf.bench.evidence.work import Work, content
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import source
 from ipexperf.bench.model import Tensors
+from ipexperf.proof import onednn, profiler
+from ipexperf.proof.work import Work, content
 
 VERSION = 1
 """Version of the canonical form. Fingerprints of different versions are not compared."""

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ipexperf.bench.api import IMAGES, Kernel, Workbench
-from ipexperf.bench.evidence import onednn, profiler
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.model import Tensors
 from ipexperf.dtypes import DTYPES
+from ipexperf.proof import onednn, profiler
 from ipexperf.result import Check
 
 ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"

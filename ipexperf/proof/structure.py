@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ipexperf.judge import sections
-from ipexperf.judge.sections import Section, StructureChange
 from ipexperf.outcomes import StructureGate
+from ipexperf.proof import sections
+from ipexperf.proof.sections import Section, StructureChange
 from ipexperf.result import parts_of_work
 from ipexperf.verdict import Structure, Verdict
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import profiler, templates
-from ipexperf.bench.evidence.proof import ATTENTION
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import DTYPES
+from ipexperf.proof import profiler, templates
+from ipexperf.proof.label import ATTENTION
 from ipexperf.result import Check
 
 INTEGERS = DTYPES["int8"].operands
