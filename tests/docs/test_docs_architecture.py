@@ -66,7 +66,12 @@ def test_the_files_to_begin_with_exist() -> None:
 
 def test_the_layers_are_those_of_the_contract() -> None:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
-    layers = [{name.split(".")[1] for name in re.split(r" [:|] ", layer)} for layer in contract["layers"]]
+    rows = [{name.split(".")[1] for name in re.split(r" [:|] ", layer)} for layer in contract["layers"]]
+    worker: set[str] = {"bench", "proof"}  # their own layers lie between one another
+    layers = [
+        row for row, before in zip(rows, [set(), *rows], strict=False) if not (row <= worker and before <= worker)
+    ]
+    layers = [row | worker if row & worker else row for row in layers]
     (chain,) = re.findall(r"`(tools -> .*?)`", SECTIONS["The rooms"], re.DOTALL)
     assert [sorted(layer.split(", ")) for layer in " ".join(chain.split()).split(" -> ")] == [
         sorted(layer) for layer in layers
