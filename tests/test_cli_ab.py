@@ -47,6 +47,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("--b", "device=gpu"), "arm b: unknown device 'gpu': did you mean cuda or xpu?"),
         (("--a", "dtype=fp17"), "arm a: unknown dtype 'fp17': did you mean fp16?"),
+        (
+            ("--a", "torch=2.7"),
+            "arm a 'torch=2.7': unknown axis or knob 'torch': the version of a package is torch==2.7",
+        ),
         (("--b", "stack=stock"), "arm b: tiny-fake-fp32-spin-stock cannot run: "),
         (
             ("--b", "weight_prepack=off"),

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ipexperf import scratch
+from ipexperf import scratch, units
 from ipexperf.bench import declaration, registry
 from ipexperf.bench.api import Execution
 from ipexperf.bench.machine import heap, kernel_files, libraries, placement
@@ -97,6 +97,8 @@ def find(options: Options, openmp: str = "") -> Placed | None:
     `openmp` is a runtime that the mode requires. It is used even if the options ask for nothing.
     """
     wish, allowed = options.placement or PlacementWish(), tuple(placement.allowed())
+    if (wish.threads or 0) > len(allowed):
+        raise UsageError(f"{SOURCE}: threads={wish.threads}: this process may use {units.plural(len(allowed), 'core')}")
     if openmp and wish.launcher is None:
         wish = replace(wish, openmp=openmp)
     if wish.places:

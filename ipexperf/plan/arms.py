@@ -141,7 +141,9 @@ def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
     if name.isidentifier() and name.islower():
         # A misspelled knob must not silently become an environment variable.
         hint = registry.nearest(name, [*AXES, *sorted(knobs_by_name)]) or (
-            f": the axes are {', '.join(AXES)}, and docs/reference/knobs.md lists the knobs"
+            f": the version of a package is {name}=={value}"
+            if value[:1].isdigit() and "." in value
+            else f": the axes are {', '.join(AXES)}, and docs/reference/knobs.md lists the knobs"
         )
         raise UsageError(f"{where}: unknown axis or knob '{name}'{hint} (variables have capitals)")
     if name.replace("_", "").isalnum() and name[0].isalpha():

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -94,6 +95,8 @@ def check(axis: str, requested: Iterable[str], source: str) -> None:
     registered = set(available)
     for value in requested:
         if value not in registered:
+            if axis == "model" and (file := Path(f"{value}.py")).is_file():
+                raise UsageError(f"{source}: {file} is a file: name what makes its network, as {targets.example(file)}")
             raise UsageError(f"{source}: {registry.unknown(axis, value, available)}")
 
 

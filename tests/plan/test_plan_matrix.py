@@ -155,6 +155,13 @@ def test_an_unknown_name_is_refused_with_the_nearest(axis: str, wrong: str, told
     assert str(error.value).startswith(told)
 
 
+def test_a_file_is_no_model_but_has_what_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mynet.py").write_text("import torch\n\n\nclass Mixer(torch.nn.Module): ...\n")
+    with pytest.raises(UsageError, match=r"^--model: mynet\.py is a file: name what .*, as mynet\.py:Mixer$"):
+        matrix.check_names(Options(model=("mynet",)))
+
+
 @pytest.mark.parametrize(
     ("called", "meant"),
     [("GPU", "cuda or xpu"), ("arc", "xpu"), ("intel", "cpu or xpu")],

@@ -86,6 +86,12 @@ def parse(text: str) -> Target:
     return Target(text, "", location, callable_name, shapes)
 
 
+def example(path: Path) -> str:
+    """A target out of this file: the last class or function that it defines."""
+    defined = [node.name for node in syntax_tree(path).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    return f"{path}:{defined[-1] if defined else 'NAME'}"
+
+
 def importable() -> None:
     """Make modules of the current folder importable, after all others, like `python -m`."""
     if str(Path.cwd()) not in sys.path:
