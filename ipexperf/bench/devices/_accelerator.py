@@ -116,7 +116,7 @@ class Accelerator(Device):
     def room(self) -> float | None:
         try:
             free, total = self._api.mem_get_info()
-        except RuntimeError:  # the driver does not tell
+        except (AttributeError, RuntimeError):  # an older torch, or a driver that does not tell
             return None
         return float(free / total)
 

@@ -148,7 +148,7 @@ class Loaded(Feed):
                 multiprocessing_context="fork",
                 # Its own generator: the random numbers of training must not depend on the loader.
                 generator=torch.Generator(),
-                pin_memory=device.accelerator,
+                **_pinned(device),
             )
         )
 
@@ -165,6 +165,14 @@ class Loaded(Feed):
 
     def close(self) -> None:
         self._batches._shutdown_workers()  # noqa: SLF001 - otherwise they live for seconds until torch notices
+
+
+def _pinned(device: Device) -> dict[str, Any]:
+    """Return the arguments to pin memory: since torch 2.8 for the current accelerator, before that by its name."""
+    if not device.accelerator:
+        return {}
+    old = tuple(int(word) for word in torch.__version__.split(".")[:2]) < (2, 8)
+    return {"pin_memory": True, **({"pin_memory_device": device.name} if old else {})}
 
 
 def kind(bench: Workbench) -> str:
