@@ -14,9 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 49_085,
-    "lines of tests": 43_000,
-    "lines of benchmarks": 7_180,
+    "lines of the package and the suites": 48_985,
+    "lines of tests": 42_890,
+    "lines of benchmarks": 7_005,
     "words of pages": 61_000,
     "decisions": 27,
     "words of the glossary": 20,
