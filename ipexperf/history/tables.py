@@ -47,8 +47,8 @@ def runs_table(runs: Iterable[RunRecord]) -> Columns:
             "status": run.status,
             "branch": run.branch or "-",
             "commit": (run.commit or "-")[:10],
-            "torch": run.torch_version or "-",
-            "IPEX": run.ipex_version or "-",
+            "torch": run.torch_version,
+            "IPEX": run.ipex_version,
             "machine": run.machine_key,
             "cases": ", ".join(f"{count} {outcome}" for outcome, count in run.outcomes.items()),
         }
@@ -64,7 +64,7 @@ def run_text(detail: RunDetail) -> Text:
         ("run", run.uid),
         ("started", f"{moment(run.started_at)} UTC, {run.status}"),
         ("commit", f"{run.commit or '-'} on {run.branch or '-'}{_uncommitted(git)}"),
-        ("stack", f"torch {run.torch_version or '-'}, IPEX {run.ipex_version or '-'}"),
+        *((("stack", f"torch {run.torch_version}, IPEX {run.ipex_version or '-'}"),) if run.torch_version else ()),
         ("machine", run.machine_key),
         *((("settled", line),) if (line := run.settled.get("line")) else ()),
     )
@@ -138,13 +138,13 @@ def series_tables(every: Iterable[Points]) -> Iterator[tuple[Text, Columns]]:
         yield Text(name), Columns(rows, spare=("n", "lo, hi", "IPEX", "torch", "commit", "run"))
 
 
-def _point_row(point: Mapping[str, Any]) -> dict[str, str]:
+def _point_row(point: Mapping[str, Any]) -> dict[str, object]:
     return {
         "started (UTC)": moment(point["started_at"]),
         "run": point["run_uid"][:SHORT],
         "commit": (point["commit"] or "-")[:10],
-        "torch": point["torch_version"] or "-",
-        "IPEX": point["ipex_version"] or "-",
+        "torch": point["torch_version"],
+        "IPEX": point["ipex_version"],
         **{name: human(point[name], point["unit"]) for name in ("median", "lo", "hi")},
         "n": str(point["n"]),
         "ratio": ratio(point["ratio"]),

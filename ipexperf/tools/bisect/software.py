@@ -89,6 +89,8 @@ def end(text: str, source: str, options: Options, cache: Path, say: Say, *, rema
         raise UsageError(
             f"{source} '{text}': an end is software and variables: choose the case with --model and the like"
         )
+    if words.source:
+        raise UsageError(f"{source} '{text}': an end is software and variables: commits are searched by --commits A..B")
     if words.lock:
         lock = live_baseline.lock_named(words.lock, options, source)
         make.check_possible(lock)

@@ -258,6 +258,7 @@ def test_a_variable_may_be_the_culprit(command: Callable[..., tuple[int, str, st
     ("words", "refusal"),
     [
         (("--bad", "dtype=bf16"), "an end is software and variables"),
+        (("--bad", "git:HEAD"), "commits are searched by --commits A..B"),
         (("--bad", "nowhere"), "--bad 'nowhere': 'nowhere' is no interpreter, no lock"),
         (("--bad", "lock:nowhere.txt"), "there is no lock nowhere.txt"),
         (("--bad", "baseline"), "has 0 locks: name one as baseline:NAME"),
