@@ -162,9 +162,9 @@ def test_prune_deletes_only_with_yes_and_never_the_run_of_a_baseline(capsys, pat
 def test_db_checks_and_upgrades(capsys):
     """Each prints what it found or did."""
     output = run(capsys, "db", "check")
-    assert "ipexperf.db: no fault found, schema 0005" in output
+    assert "ipexperf.db: no fault found, schema 0006" in output
     assert f"{RUNS} run, " in output
-    assert run(capsys, "db", "upgrade") == "ipexperf.db: schema 0005 is the newest, nothing was done\n"
+    assert run(capsys, "db", "upgrade") == "ipexperf.db: schema 0006 is the newest, nothing was done\n"
 
 
 def no_database(path):

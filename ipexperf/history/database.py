@@ -285,8 +285,9 @@ def _migrate(engine: Engine, path: Path | None, name: str) -> None:
             command.stamp(config, schema.REVISION)
             return
         if revision not in revisions:
-            newer = f"has schema {revision}, newer than the {schema.REVISION} of this program; upgrade ipexperf"
-            raise HistoryError(f"the {name} {newer}.")
+            age, what = ("newer", "upgrade ipexperf") if revision > schema.REVISION else ("older", "begin another one")
+            text = f"has schema {revision}, {age} than the {schema.REVISION} of this program; {what}"
+            raise HistoryError(f"the {name} {text}.")
         if path:
             _back_up(path, path.with_name(f"{path.name}.backup-{revision}"))
         try:

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from ipexperf.history import kinds
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest migration. A history with this revision is opened without alembic."""
 
 metadata = MetaData(

@@ -22,8 +22,8 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "history.sql"
 SECOND = """
 import sqlalchemy as sa
 from alembic import op
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 
 def upgrade():
     op.add_column("run", sa.Column("note", sa.Text))
@@ -40,9 +40,9 @@ def future(tmp_path, monkeypatch):
     """Let the program be one revision ahead of the one that is shipped."""
     migrations = tmp_path / "migrations"
     shutil.copytree(database.MIGRATIONS, migrations, ignore=shutil.ignore_patterns("__pycache__"))
-    (migrations / "versions" / "0006_note.py").write_text(SECOND)
+    (migrations / "versions" / "0007_note.py").write_text(SECOND)
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
-    monkeypatch.setattr(schema, "REVISION", "0006")
+    monkeypatch.setattr(schema, "REVISION", "0007")
 
 
 def refusal(path, **options):
@@ -87,22 +87,22 @@ def test_an_older_history_is_backed_up_and_migrated(path, request):
     with History.open(path) as history:
         assert len(history.measurements(uid)) == 1
     with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0007",)]
+    with closing(sqlite3.connect(path.with_name("history.db.backup-0006"))) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0006",)]
-    with closing(sqlite3.connect(path.with_name("history.db.backup-0005"))) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
         assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
 
 
 def test_a_migration_that_fails_changes_nothing(path, future, monkeypatch):
     """The whole migration is one transaction."""
-    monkeypatch.setattr(schema, "REVISION", "0005")
-    History.open(path).close()
     monkeypatch.setattr(schema, "REVISION", "0006")
+    History.open(path).close()
+    monkeypatch.setattr(schema, "REVISION", "0007")
     broken = SECOND + '    op.drop_table("nowhere")\n'
-    (database.MIGRATIONS / "versions" / "0006_note.py").write_text(broken)
+    (database.MIGRATIONS / "versions" / "0007_note.py").write_text(broken)
     assert "is unchanged, its migration failed: no such table: nowhere" in refusal(path)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0006",)]
         assert "note" not in {row[1] for row in connection.execute("PRAGMA table_info(run)")}
 
 
@@ -117,7 +117,8 @@ def test_an_unknown_argument_of_the_url_is_refused(path):
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("UPDATE alembic_version SET version_num = '0042'", "has schema 0042, newer than the 0005 of this program"),
+        ("UPDATE alembic_version SET version_num = '0042'", "has schema 0042, newer than the 0006 of this program"),
+        ("UPDATE alembic_version SET version_num = '0005'", "has schema 0005, older than the 0006 of this program"),
         ("DROP TABLE alembic_version", "is a database of something else"),
     ],
 )
@@ -156,10 +157,10 @@ def test_an_upgrade_by_command_says_what_it_did(path, request, capsys):
     History.open(path).close()
     request.getfixturevalue("future")
     assert cli.main(["db", "check", "--db", str(path)]) == 0
-    assert "this program writes schema 0006: `ipexperf db upgrade`" in capsys.readouterr().out
+    assert "this program writes schema 0007: `ipexperf db upgrade`" in capsys.readouterr().out
     assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
-    told = f"{path}: schema 0005 became 0006; as it was: history.db.backup-0005\n"
+    told = f"{path}: schema 0006 became 0007; as it was: history.db.backup-0006\n"
     assert capsys.readouterr().out == told
-    assert path.with_name("history.db.backup-0005").exists()
+    assert path.with_name("history.db.backup-0006").exists()
     assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
-    assert "schema 0006 is the newest" in capsys.readouterr().out
+    assert "schema 0007 is the newest" in capsys.readouterr().out
