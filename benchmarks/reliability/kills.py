@@ -42,7 +42,8 @@ PATIENCE = 90.0
 ORPHANED = 5.0
 """Seconds after which a process that still lives has outlived its run."""
 INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
-PLUGIN = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
+PLUGIN = (*("-p", "no:cacheprovider", "-p", "no:hypothesispytest"), *("-p", "no:anyio", "-p", "no:unraisableexception"))
+"""The last one collects garbage after all has been told: Ctrl-C in a callback of that is Python's to answer."""
 CELL = ("--perf-device=fake", "--perf-dtype=fp32", "--perf-mode=spin", "--perf-stack=plain", "--perf-preset=preflight")
 SHORT = ("--perf-without=roof", "--perf-samples=3", "--perf-seconds=0.01", "--perf-timeout=20")
 CONFTEST = """

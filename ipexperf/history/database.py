@@ -259,7 +259,8 @@ def _behave(engine: Engine) -> None:
 def _revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    return None if revision is None else str(revision)
 
 
 def _migrate(engine: Engine, path: Path | None, name: str) -> None:

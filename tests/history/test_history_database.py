@@ -119,6 +119,7 @@ def test_an_unknown_argument_of_the_url_is_refused(path):
     [
         ("UPDATE alembic_version SET version_num = '0042'", "has schema 0042, newer than the 0006 of this program"),
         ("UPDATE alembic_version SET version_num = '0005'", "has schema 0005, older than the 0006 of this program"),
+        ("UPDATE alembic_version SET version_num = X'3030'", "has schema b'00', newer"),
         ("DROP TABLE alembic_version", "is a database of something else"),
     ],
 )
