@@ -56,6 +56,10 @@ class Device(ABC):
         """Return the variables that give a worker this one of several such devices. The first one names it."""
         return {}
 
+    def card_number(self, chosen: str, environment: Mapping[str, str]) -> str:
+        """Return the card whose lease covers the device that `variables` chose."""
+        return chosen.partition(".")[0]
+
     def start(self, settings: Settings) -> None:  # noqa: B027 - optional
         """Prepare the process before anything is built, such as threads and device index."""
 

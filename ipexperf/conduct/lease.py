@@ -50,7 +50,7 @@ def claims(device: str, index: int, environment: Mapping[str, str], processes: i
         with contextlib.suppress(UsageError):  # there is no such card, which the launch reports
             # A card has the same name whether it is chosen by its index or by the vendor's variable, which comes first.
             chosen = next(iter(kind.variables(number, environment).values()), str(number))
-            claimed.add(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}"))
+            claimed.add(re.sub(r"[^\w,:-]", "_", f"{device}-{kind.card_number(chosen, environment)}"))
     return claimed
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from sysfs import add_card
 
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI, READINGS, XPU_SMI, CardReading, Telemetry, Tool
 
@@ -28,13 +29,7 @@ class Card:
         self.busy = True
 
     def add(self, number: int = 0, address: str = ADDRESS, vendor: str = "0x8086") -> Path:
-        device = self.root / "sys/devices" / address
-        device.mkdir(parents=True)
-        (device / "vendor").write_text(vendor)
-        card = self.root / f"sys/class/drm/card{number}"
-        card.mkdir(parents=True)
-        (card / "device").symlink_to(device)
-        return card
+        return add_card(self.root, number, address, vendor)
 
     def write(self, card: Path, name: str, text: str) -> None:
         (card / name).parent.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sysfs import add_card
 
+from ipexperf.bench.devices._accelerator import Accelerator
+from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.conduct import lease
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".driver"
@@ -42,6 +46,14 @@ SYCL = (
     "import dpctl\nfor card in dpctl.get_devices(backend='level_zero', device_type='gpu'):\n"
     "    print(card.global_mem_size, card.partition_max_sub_devices)"
 )
+ROOTS = """
+import ctypes
+ze, one, four = ctypes.CDLL("libze_loader.so.1"), ctypes.c_uint32(1), ctypes.c_uint32(4)
+driver, tiles, root = ctypes.c_void_p(), (ctypes.c_void_p * 4)(), ctypes.c_void_p()
+ze.zeInit(0), ze.zeDriverGet(ctypes.byref(one), ctypes.byref(driver)), ze.zeDeviceGet(driver, ctypes.byref(four), tiles)
+for tile in tiles: ze.zeDeviceGetRootDevice(ctypes.c_void_p(tile), ctypes.byref(root)); print(root.value)
+"""
+"""Prints the card of each of four tiles, where the hierarchy has cards and tiles."""
 GIB = 2**30
 
 pytestmark = [
@@ -112,6 +124,18 @@ def test_a_worker_sees_the_one_card_or_tile_that_is_meant(
 def test_two_cards_are_two_and_a_mask_leaves_one() -> None:
     assert len(cards(ALCHEMIST, **TWO_CARDS)) == 2
     assert len(cards(ALCHEMIST, **TWO_CARDS, ZE_AFFINITY_MASK="1")) == 1
+
+
+def test_the_tiles_that_the_driver_takes_for_one_card_have_one_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hierarchy = {"ZE_FLAT_DEVICE_HIERARCHY": "COMBINED"}
+    roots = ask(MAX, "-c", ROOTS, **TWO_CARDS, **TWO_TILES, **hierarchy).stdout.split()
+    monkeypatch.setattr(Accelerator, "telemetry", Telemetry(tmp_path))
+    for number in range(2):
+        add_card(tmp_path, number, f"0000:{number + 1:02}:00.0", tiles=2)
+    held = [lease.claims("xpu", index, hierarchy) for index in range(4)]
+    assert held == [{"shared:cpu", f"xpu-{list(dict.fromkeys(roots)).index(root)}"} for root in roots]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import diagnosis
+from ipexperf.bench.machine import cards, diagnosis
 from ipexperf.bench.machine.facts import LEVEL_ZERO_H, Facts
 from ipexperf.proof import profiler
 from ipexperf.result import Check
@@ -29,7 +29,7 @@ _UNNAMED = re.compile(r"fallback from XPU to CPU")
 """Warnings of torch-xpu-ops and of IPEX. The second appears once per process and names no operator."""
 _SELECTOR, _NUMBERS = "ONEAPI_DEVICE_SELECTOR", re.compile(r"level_zero:(\d+(?:,\d+)*)")
 """SYCL's own choice of cards, and its form that names them by number."""
-_HIERARCHY = "ZE_FLAT_DEVICE_HIERARCHY"
+_HIERARCHY, _ORDER = "ZE_FLAT_DEVICE_HIERARCHY", "ZE_ENABLE_PCI_ID_DEVICE_ORDER"
 
 
 class Xpu(Accelerator):
@@ -76,13 +76,26 @@ class Xpu(Accelerator):
 
     def allowed(self, environment: Mapping[str, str]) -> tuple[str, list[str]] | None:
         masked, numbers = super().allowed(environment), _selected(environment)
-        if masked and environment.get(_HIERARCHY) == "COMPOSITE":  # tiles of one card are one device
-            cards = itertools.groupby(masked[1], lambda name: name.partition(".")[0])
-            masked = masked[0], [",".join(tiles) for _, tiles in cards]
+        if masked and _composite(environment):
+            of_cards = itertools.groupby(masked[1], lambda name: name.partition(".")[0])
+            masked = masked[0], [",".join(tiles) for _, tiles in of_cards]
         if not numbers:
             return masked
         names = dict(enumerate(masked[1])) if masked else {number: str(number) for number in numbers}
         return _SELECTOR, [names[number] for number in numbers if number in names]
+
+    def card_number(self, chosen: str, environment: Mapping[str, str]) -> str:
+        """Return the card that has the tile, where tiles are devices: they share its power and its clocks.
+
+        The driver counts cards by their PCI addresses, and those in the processor last unless _ORDER is set.
+        """
+        number, found = super().card_number(chosen, environment), cards.intel_cards(self.telemetry.root)
+        usual = sorted(found, key=lambda address: (cards.integrated(address), address))
+        order = sorted(found) if environment.get(_ORDER, "0") != "0" else usual
+        if not _composite(environment):
+            order = [address for address in order for _ in range(cards.tiles(address, found[address]))]
+        known = number.isdecimal() and int(number) < len(order)
+        return str(usual.index(order[int(number)])) if known else number
 
     def uncompiled(self, facts: Facts) -> str | None:
         """Triton builds its driver for Intel GPUs when it is first used."""
@@ -91,6 +104,11 @@ class Xpu(Accelerator):
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Also check for operators that torch's XPU backend leaves to the CPU."""
         return [*super().proof(step, block), check_fallbacks(fallen_back(step))]
+
+
+def _composite(environment: Mapping[str, str]) -> bool:
+    """Whether the tiles of a card are one device."""
+    return environment.get(_HIERARCHY) == "COMPOSITE"
 
 
 def _selected(environment: Mapping[str, str]) -> list[int]:

@@ -16,6 +16,8 @@ _BRIDGE = "0x0604"
 """How the class of a PCI bridge begins."""
 _CLOCKS = ("tile*/gt*/freq*/{}_freq", "drm/card*/gt_{}_freq_mhz")
 """Megahertz, by xe and by i915: the files of the lowest and the highest clock (min, max)."""
+_TILES = ("device/tile[0-9]*", "gt/gt[0-9]*")
+"""The folders of a card's tiles, by xe and by i915."""
 
 
 def kernel_driver(card: Path) -> str:
@@ -64,3 +66,13 @@ def intel_cards(root: Path = Path("/")) -> dict[str, Path]:
     cards = sorted(path for path in (root / "sys/class/drm").glob("card*") if re.fullmatch(r"card\d+", path.name))
     cards = [card for card in cards if kernel_files.text(card / "device/vendor") == INTEL]
     return {(card / "device").resolve().name: card for card in cards}
+
+
+def integrated(address: str) -> bool:
+    """Return True if the processor's own graphics unit has this address."""
+    return address.startswith("0000:00:02.")
+
+
+def tiles(address: str, card: Path) -> int:
+    """Return how many tiles a card has. Of a processor's own, i915 shows the media engine like a second one."""
+    return 1 if integrated(address) else max(1, *(len(list(card.glob(pattern))) for pattern in _TILES))
