@@ -103,6 +103,10 @@ class Task(ABC):
         """Return the outputs that fidelity compares with float64: a tensor, or several."""
         return outputs[0]
 
+    def notes(self, device: str) -> list[str]:
+        """Return notes on the loss on a device, such as a fault of torch's kernel that it goes around."""
+        return []
+
     @abstractmethod
     def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of decisions that agree with the reference."""

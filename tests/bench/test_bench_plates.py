@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipexperf.bench import registry
+from ipexperf.bench import lazy, registry
+from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.model import Split
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import plates
@@ -71,6 +72,26 @@ def test_the_loss_is_ctcs_mean() -> None:
     text = [3, 4, 5, 6, 7, 8, 9]
     assert float(TASK.loss((answer(text),), (torch.tensor([text]),))) < 1e-3
     assert float(TASK.loss((answer(text),), (torch.tensor([text[::-1]]),))) > 1
+
+
+@pytest.mark.parametrize(("version", "around"), [("2.8.0+xpu", True), ("2.10.0+xpu", False)])
+def test_a_loss_that_races_on_the_card_is_computed_on_the_host(
+    version: str, *, around: bool, device: Xpu, card: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network's gradients are right then, and lie on the card. A note says so."""
+    ran: list[str] = []
+    run = card.run
+    monkeypatch.setattr(card, "run", lambda func, *rest: (ran.append(func.name()), run(func, *rest))[1])
+    monkeypatch.setattr(lazy.torch, "__version__", version)
+    plain, targets = torch.randn(3, 37, STEPS, requires_grad=True), torch.randint(1, 37, (3, 7))
+    TASK.loss((plain,), (targets,)).backward()
+    there = device.put(plain.detach()).requires_grad_()
+    loss = TASK.loss((there,), (device.put(targets),))
+    loss.backward()
+    assert {loss.device.type, there.grad.device.type} == {"xpu"}
+    torch.testing.assert_close(there.grad.cpu(), plain.grad)
+    assert any("ctc_loss" in name for name in ran) != around
+    assert [len(TASK.notes(device)) for device in ("xpu", "cpu")] == [around, 0]
 
 
 @pytest.fixture

@@ -110,6 +110,7 @@ class TrainSession(Session):
     def notes(self) -> list[str]:
         stack = self.bench.stack
         notes = [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
+        notes += self.bench.task.notes(self.bench.case.device)
         return [*notes, *notes_of_self_updated(self.optimised), *instructions.notes(self.bench.case)]
 
     def close(self) -> None:
