@@ -66,7 +66,9 @@ def amount(value: float, unit: str) -> str:
         return size(value)
     if unit == "fraction":
         return f"{value:.1%}"
-    return scaled(value, unit) if unit == "FLOP/s" else f"{digits(value)} {unit}"
+    if unit == "1":
+        return f"{value:,.0f}" if value == round(value) else digits(value)
+    return scaled(value, unit) if unit in ("FLOP/s", "FLOP", "Hz") else f"{digits(value)} {unit}"
 
 
 def share(fraction: float, most: int = 4) -> str:

@@ -47,7 +47,7 @@ def test_it_prints_a_run_as_markdown(path, capsys):
 
 
 def test_markdown_has_the_factors_of_cases_that_took_turns(path, capsys):
-    """With the interval that rounds give; the plain case and one that failed have none."""
+    """With the interval that rounds give; the plain case is 1, and one that failed has none."""
     plain = dataclasses.replace(CASE, dtype="fp32", stack="stock")
     broken = dataclasses.replace(CASE, dtype="fp16")
     with History.open("ipexperf.db") as history:
@@ -63,8 +63,8 @@ def test_markdown_has_the_factors_of_cases_that_took_turns(path, capsys):
     assert "| | case | batch | step | items/s | x fp32 | time vs baseline | verdict |" in out
     [line] = [line for line in out.splitlines() if f"`{CASE.id}`" in line]
     assert re.search(r"\| 4\.00 \(3\.\d+ to 4\.\d+\) \|", line)
-    for other in (plain, broken):
-        assert [cells.split(" | ")[5] for cells in out.splitlines() if f"| `{other.id}`" in cells] == ["-"]
+    for other, factor in ((plain, "1.00"), (broken, "-")):
+        assert [cells.split(" | ")[5] for cells in out.splitlines() if f"| `{other.id}`" in cells] == [factor]
 
 
 def test_csv_has_every_point_of_every_run(path, capsys):

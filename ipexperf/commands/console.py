@@ -136,9 +136,12 @@ def open_history(arguments: argparse.Namespace) -> History:
 
 def chosen(cases: Sequence[Recorded], names: Sequence[str] | None, run: str) -> list[Recorded]:
     """The cases of a run with these ids, or all. Raise UsageError for an id that the run does not have."""
-    missing = set(names or ()) - {name for recorded in cases for name in (recorded.case.id, recorded.case.name)}
-    if missing:
-        raise UsageError(f"run {run} has no case {', '.join(sorted(missing))}")
+    from ipexperf.bench.registry import unknown
+
+    for name in names or ():
+        if not any(name in (recorded.case.id, recorded.case.name) for recorded in cases):
+            known = sorted({recorded.case.id for recorded in cases})
+            raise UsageError(f"run {run}: {unknown('case', name, known)}")
     return [recorded for recorded in cases if not names or {recorded.case.id, recorded.case.name} & set(names)]
 
 
@@ -172,7 +175,7 @@ def draw(parts: Iterable[Part]) -> None:
     narrow: dict[str, None] = {}
     for part in parts:
         if isinstance(part, Columns):
-            table, without = part.fitted(console)
+            table, without = part.fitted(console.width)
             narrow.update(dict.fromkeys(without))
             console.print(table)
         elif part:

@@ -31,13 +31,13 @@ def add_explain(subparsers: console.Subparsers) -> None:
 
 def run_explain(arguments: argparse.Namespace) -> int:
     """Measure the case in pairs once more, as a test, and write its dossier whatever comes of it."""
-    from ipexperf.commands.show import named
     from ipexperf.history.store import History
     from ipexperf.pytest_session import CommandSession
 
     options = planning.resolve(arguments)
     with History.open(options.db, create=False) as history:
-        recorded = named(history, arguments.selector, arguments.case_id)[0]
+        cases = history.measurements(arguments.selector)
+    recorded = console.chosen(cases, [arguments.case_id], arguments.selector)[0]
     case = recorded.case
     options = dataclasses.replace(
         _planning(case, options),

@@ -7,12 +7,8 @@ import sys
 from pathlib import Path
 
 from ipexperf.commands import console
+from ipexperf.commands.show import summary
 from ipexperf.errors import UsageError
-from ipexperf.history.records import Recorded
-from ipexperf.history.rounds import Paired
-from ipexperf.outcomes import has_numbers
-from ipexperf.report.markdown import CaseRow
-from ipexperf.result import PRIMARY, THROUGHPUT
 from ipexperf.units import plural
 
 
@@ -70,33 +66,13 @@ def _print_run(arguments: argparse.Namespace) -> int:
 
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
-        paired = history.paired(detail.cases)
+        found = summary(history, detail)
     if arguments.pytest_benchmark:
         console.say_json(exports.pytest_benchmark(detail))
         return 0
-    line = detail.run.settled.get("line", "")
-    rows = [_row(recorded, paired.get((recorded.run_uid, recorded.machine_key))) for recorded in detail.cases]
-    console.say(markdown.text(rows, line, detail.run.uid).rstrip())
+    rows = markdown.rows((*found.networks.values(), *found.functions), found.speeds)
+    console.say(markdown.text(rows, found.line, detail.run.uid).rstrip())
     return 0
-
-
-def _row(recorded: Recorded, paired: Paired | None) -> CaseRow:
-    from ipexperf.report.markdown import CaseRow
-
-    numbers = recorded.medians
-    step, speed = numbers.get(PRIMARY), numbers.get(THROUGHPUT)
-    return CaseRow(recorded.case, step, speed, recorded.outcome, recorded.verdict, _factor(recorded, paired))
-
-
-def _factor(recorded: Recorded, paired: Paired | None) -> str:
-    """Times the throughput of stock fp32, where the two took turns in this run and the case's numbers count."""
-    from ipexperf.report.speeds import to_beat
-
-    base = to_beat(recorded.case)
-    if paired is None or base in (None, recorded.case) or not has_numbers(recorded.outcome):
-        return ""
-    estimate = paired.between(base, recorded.case)
-    return "" if estimate is None else estimate.ratio(inverted=True).cell
 
 
 COMMANDS = (add_report,)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
@@ -14,27 +17,26 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Recorded, RunDetail
     from ipexperf.history.store import History
     from ipexperf.proof.structure import FingerprintDifference
-
-BASELINE = "baseline"
+    from ipexperf.report.summary import Summary
 
 
 def add_show(subparsers: console.Subparsers) -> None:
-    purpose = "list the newest runs; of one run every case; of a case what it ran differently from before"
+    purpose = "list the newest runs; of a run the table of its cases; of a case every number, and what it ran otherwise"
     parser = console.declare_question(subparsers, "show", purpose, run_show)
     parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: list the newest runs)")
     parser.add_argument("case_id", metavar="CASE", nargs="?", help="the id of a case of that run")
+    parser.add_argument("--full", action="store_true", help="of a run: every number of every case")
     parser.add_argument(
         "--limit", type=console.positive, default=20, metavar="N", help="runs in the list (default: %(default)s)"
     )
-    sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--against", default=BASELINE, metavar="RUN", help="of a case: another run (default: baseline)")
-    sides.add_argument("--arm", action="store_true", help="of a case that was measured in pairs: the other arm")
+    usual = "of a case: what it ran in another run (default: in the other arm if it has one, else in its baseline)"
+    parser.add_argument("--against", metavar="RUN", help=usual)
     console.add_baselines(parser, "their folder")
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    if arguments.case_id is None and (arguments.arm or arguments.against != BASELINE):
-        raise UsageError("--against and --arm are of a case: name a run and its case")
+    if arguments.case_id is None and arguments.against:
+        raise UsageError("--against is of a case: name a run and its case")
     if arguments.selector is None:
         return _runs(arguments)
     return _run(arguments) if arguments.case_id is None else _case(arguments)
@@ -54,58 +56,78 @@ def _run(arguments: argparse.Namespace) -> int:
 
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
+
+        def parts() -> Iterator[console.Part]:
+            yield from drawn(history, detail)
+            if arguments.full:
+                yield from itertools.chain.from_iterable(map(_numbers, detail.cases))
+            else:
+                yield f"every number: `ipexperf show {arguments.selector} CASE`, or of all cases with --full"
+
         # A turn may have taken no time that is a number.
-        return console.output(arguments, finite(detail.to_json()), detail.to_rows(), lambda: drawn(history, detail))
+        return console.output(arguments, finite(detail.to_json()), detail.to_rows(), parts)
 
 
 def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
-    """A run, for people."""
-    from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text, twins_text
-    from ipexperf.proof.fingerprint_lines import fingerprint_text
-    from ipexperf.proof.roof_lines import rate_text
-    from ipexperf.report import bisections
+    """A run as it told of itself at its end."""
+    from ipexperf.history.tables import run_text
+    from ipexperf.report import bisections, table
 
-    cases = detail.cases
     yield run_text(detail)
-    yield cases_table(cases) if cases else "No cases were recorded."
-    yield reasons_text(cases)
-    yield twins_text(twin for rounds in history.paired(cases).values() for twin in rounds.twins)
-    yield fingerprint_text((recorded.case.name, recorded.fingerprint) for recorded in cases)
-    rates = [(recorded.case.id, rate_text(recorded.medians)) for recorded in cases]
-    yield "\n".join(f"{name} did {text}" for name, text in rates if text)
-    yield failures_text(cases)
+    yield Text("\n".join(table.summary_lines(summary(history, detail))))
     yield bisections.listed(detail.bisections)
 
 
+def summary(history: History, detail: RunDetail) -> Summary:
+    """What the run found."""
+    from ipexperf.judge.rounds import PRIORS, earlier
+    from ipexperf.report.summary import Summary
+    from ipexperf.verdict import Verdict
+
+    measurements = [recorded.measurement for recorded in detail.cases]
+    verdicts = {recorded.case.uid: recorded.verdict or Verdict("inconclusive", "") for recorded in detail.cases}
+    prior = PRIORS
+    if detail.rounds:
+        before = history.rounds_of_machine(detail.run.machine_key, before=detail.run.started_at)
+        prior = earlier(before, detail.rounds)
+    whole = Summary.of(measurements, verdicts, detail.rounds, prior)
+    return replace(whole, line=detail.run.settled.get("line", ""), reasons=True)
+
+
+def _numbers(recorded: Recorded) -> Iterator[console.Part]:
+    """Everything that was measured of a case."""
+    from ipexperf.history.tables import case_text, launches_text, metrics_table
+
+    yield case_text(recorded)
+    yield metrics_table(recorded)
+    yield launches_text(recorded)
+
+
 def _case(arguments: argparse.Namespace) -> int:
-    """Explain each case with this id. Two batches share one."""
+    """Tell everything of each case with this id. Two batches share one."""
     if arguments.json or arguments.csv:
         raise UsageError("what a case ran differently is text: leave --json and --csv away, or name the run alone")
     with console.open_history(arguments) as history:
-        for recorded in named(history, arguments.selector, arguments.case_id):
-            for line in _explanation(history, recorded, arguments):
-                console.say(line)
+        cases = history.measurements(arguments.selector)
+        for recorded in console.chosen(cases, [arguments.case_id], arguments.selector):
+            # Asked first: a side that was named and is not there is a mistake, before anything is printed.
+            lines = [*_explanation(history, recorded, arguments)]
+            console.draw((*_numbers(recorded), Text("\n".join(lines))))
     return 0
-
-
-def named(history: History, selector: str, case_id: str) -> list[Recorded]:
-    measurements = history.measurements(selector)
-    chosen = [recorded for recorded in measurements if case_id in (recorded.case.id, recorded.case.name)]
-    if not chosen:
-        from ipexperf.bench import registry
-
-        ids = sorted({recorded.case.id for recorded in measurements})
-        raise UsageError(f"run {selector}: {registry.unknown('case', case_id, ids)}")
-    return chosen
 
 
 def _explanation(history: History, recorded: Recorded, arguments: argparse.Namespace) -> Iterable[str]:
     from ipexperf.proof import fingerprint_lines, structure
 
-    yield recorded.case.label
     state, fingerprint = recorded.common_fingerprint
+    try:
+        whose, old = _before(history, recorded, arguments)
+    except UsageError as error:
+        if arguments.against:
+            raise
+        yield f"  structure: compared with nothing: {error}"
+        return
     yield f"  now     run {recorded.run_uid}: {fingerprint_lines.in_one_line(fingerprint)}"
-    whose, old = _before(history, recorded, arguments)
     yield f"  before  {whose}: {fingerprint_lines.in_one_line(old)}"
     if fingerprint is None or old is None:
         yield "  structure: unknown, because one of the two has no fingerprint"
@@ -137,28 +159,20 @@ def _lines(outcome: str, changes: FingerprintDifference) -> Iterable[str]:
         yield from (f"       {line}" for line in changes.unknown)
 
 
-def _arm(recorded: Recorded) -> tuple[str, Mapping[str, Any]]:
-    old = next((fingerprint for launch in recorded.counted if (fingerprint := launch.document.get("against"))), None)
-    if old is None:
-        raise UsageError(
-            f"run {recorded.run_uid} has no fingerprint of another arm beside {recorded.case.id}: "
-            "only cases of --perf-against have one"
-        )
-    return f"the other arm ({getattr(recorded.verdict and recorded.verdict.evidence, 'against', '')})", old
-
-
 def _before(
     history: History, recorded: Recorded, arguments: argparse.Namespace
 ) -> tuple[str, Mapping[str, Any] | None]:
     """The fingerprint to compare with, and a description of where it is from."""
-    if arguments.arm:
-        return _arm(recorded)
-    if arguments.against != BASELINE:
-        same_id = named(history, arguments.against, recorded.case.id)
+    arm = next((fingerprint for launch in recorded.counted if (fingerprint := launch.document.get("against"))), None)
+    if arguments.against:
+        of_run = history.measurements(arguments.against)
+        same_id = console.chosen(of_run, [recorded.case.id], arguments.against)
         others = [other for other in same_id if other.case == recorded.case]
         if not others:
             raise UsageError(f"run {arguments.against} has {recorded.case.id} only in other batches or versions")
         return f"run {others[0].run_uid}", others[0].fingerprint
+    if arm is not None and recorded.verdict and recorded.verdict.pairs:
+        return f"the other arm ({recorded.verdict.pairs.against})", arm
     from ipexperf.judge import baseline
 
     baseline_case = baseline.read(arguments.baselines, recorded.machine_key).find(recorded.case)

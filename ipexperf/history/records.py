@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, cast
 
 from ipexperf.case import AXES, Case
 from ipexperf.history.values import evidence_document
@@ -14,7 +14,7 @@ from ipexperf.outcomes import NEVER_BEGAN, has_numbers
 from ipexperf.proof import structure
 from ipexperf.proof.structure import Fingerprint
 from ipexperf.ratio import flat
-from ipexperf.result import RoundRecord, accuracies
+from ipexperf.result import PRIMARY, Check, Launch, LaunchOutcome, Measurement, RoundRecord, accuracies
 from ipexperf.verdict import Structure, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"
@@ -108,6 +108,14 @@ class LaunchRecord:
     document: Mapping[str, Any]
     log: str
 
+    @property
+    def launch(self) -> Launch:
+        """The launch as it was recorded, without its samples."""
+        stored = {field.name: self.document[field.name] for field in fields(Launch) if field.name in self.document}
+        stored |= {name: tuple(Check(**check) for check in stored.get(name, ())) for name in ("proof", "accuracy")}
+        stored["metrics"] = {name: value for name, value in stored.get("metrics", {}).items() if value is not None}
+        return Launch(self.index, cast("LaunchOutcome", self.outcome), self.reason, log=self.log, **stored)
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -134,6 +142,13 @@ class Recorded:
     def counted(self) -> tuple[LaunchRecord, ...]:
         """The launches that count: not those that were contended and measured again."""
         return tuple(launch for launch in self.launches if launch.outcome != "contended")
+
+    @property
+    def measurement(self) -> Measurement:
+        """The case as it was measured, without its samples."""
+        launches = tuple(record.launch for record in self.launches)
+        cut = "" if launches else self.metrics[PRIMARY].reason
+        return Measurement(self.case, launches, self.environment, self.started_at, self.started_at, cut)
 
     @property
     def common_fingerprint(self) -> tuple[Structure, Fingerprint | None]:

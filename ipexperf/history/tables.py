@@ -10,8 +10,11 @@ from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
 from ipexperf.judge.levels import MINIMUM
+from ipexperf.outcomes import place, title
 from ipexperf.proof import structure
-from ipexperf.redaction import without_numbers
+from ipexperf.proof.fingerprint_lines import in_one_line
+from ipexperf.proof.roof_lines import rate_text
+from ipexperf.result import PRIMARY, THROUGHPUT
 from ipexperf.units import plural
 
 if TYPE_CHECKING:
@@ -19,10 +22,11 @@ if TYPE_CHECKING:
 
     from ipexperf.history.changed import Changed, Changes
     from ipexperf.history.comparison import ComparedCase, RunComparison
-    from ipexperf.history.records import Recorded, RunDetail, RunRecord
+    from ipexperf.history.records import Recorded, RunDetail, RunRecord, Summary
     from ipexperf.history.rounds import Twin
     from ipexperf.history.speedups import Speedup
     from ipexperf.history.store import History
+    from ipexperf.verdict import Verdict
 
     Points = Sequence[Mapping[str, Any]]
     """The points of one series, oldest first."""
@@ -44,29 +48,27 @@ def runs_table(runs: Iterable[RunRecord]) -> Columns:
         {
             "run": run.uid[:SHORT],
             "started (UTC)": moment(run.started_at),
-            "status": run.status,
+            "status": "-" if run.status == "finished" else run.status,
             "branch": run.branch or "-",
             "commit": (run.commit or "-")[:10],
             "torch": run.torch_version,
             "IPEX": run.ipex_version,
             "machine": run.machine_key,
-            "cases": ", ".join(f"{count} {outcome}" for outcome, count in run.outcomes.items()),
+            "cases": ", ".join(f"{run.outcomes[name]} {name}" for name in sorted(run.outcomes, key=place)),
         }
         for run in runs
     )
-    return Columns(rows, spare=("machine", "IPEX", "branch", "status", "torch", "commit"))
+    return Columns(rows, spare=("machine", "IPEX", "branch", "torch", "commit", "status"))
 
 
 def run_text(detail: RunDetail) -> Text:
     run = detail.run
     git = detail.environment.get("git") or {}
     lines = (
-        ("run", run.uid),
-        ("started", f"{moment(run.started_at)} UTC, {run.status}"),
+        ("run", f"{run.uid[:SHORT]}, {moment(run.started_at)} UTC, {run.status}"),
         ("commit", f"{run.commit or '-'} on {run.branch or '-'}{_uncommitted(git)}"),
         *((("stack", f"torch {run.torch_version}, IPEX {run.ipex_version or '-'}"),) if run.torch_version else ()),
         ("machine", run.machine_key),
-        *((("settled", line),) if (line := run.settled.get("line")) else ()),
     )
     return Text("\n".join(f"{name:8} {value}" for name, value in lines))
 
@@ -76,24 +78,33 @@ def _uncommitted(git: Mapping[str, Any]) -> str:
     return f" (dirty{': ' if 'changes' in git else ''}{git.get('changes', '')})" if git.get("dirty") else ""
 
 
-def cases_table(cases: Iterable[Recorded]) -> Columns:
-    return Columns(map(_case_row, cases), spare=("launches", "lo, hi", "batch", "throughput"))
+def case_text(recorded: Recorded) -> Text:
+    """A case with the reason of its verdict, how it ran otherwise, and what it ran."""
+    verdict = recorded.verdict
+    reason = verdict.reason if verdict else recorded.metrics[PRIMARY].reason
+    lines = [f"\n{recorded.case.label}: {title(recorded.outcome)}", reason]
+    lines += (*verdict.structure.losses, *verdict.structure.changes) if verdict and verdict.structure else ()
+    lines += [f"ran {in_one_line(fingerprint)}"] if (fingerprint := recorded.fingerprint) else []
+    lines += [f"did {rate}"] if (rate := rate_text(recorded.medians)) else []
+    return Text("\n  ".join(filter(None, lines)))
 
 
-def _case_row(recorded: Recorded) -> dict[str, object]:
-    step, case = recorded.metrics["step_time"], recorded.case
-    rate = recorded.metrics.get("throughput") if case.inputs else None
-    speed = f"{human(rate.median, rate.unit)} {rate.unit}" if rate and rate.median is not None else "-"
+def metrics_table(recorded: Recorded) -> Columns:
+    """Every metric of a case, with the verdict where it was judged."""
+    judged = (recorded.verdict, *recorded.verdict.others) if recorded.verdict else ()
+    verdicts = {verdict.metric: verdict for verdict in judged}
+    shown = [summary for name, summary in recorded.metrics.items() if recorded.case.inputs or name != THROUGHPUT]
+    return Columns([_metric_row(summary, verdicts.get(summary.metric)) for summary in shown], ("launches",))
+
+
+def _metric_row(summary: Summary, verdict: Verdict | None) -> dict[str, object]:
+    numbers = {"median": summary.median, "smallest": summary.lo, "largest": summary.hi}
     return {
-        "case": case.name,
-        "batch": case.inputs.get("batch"),
-        "step time": human(step.median, "s"),
-        "lo": human(step.lo, "s"),
-        "hi": human(step.hi, "s"),
-        "throughput": speed if case.inputs else None,
-        "launches": str(len(recorded.counted)),
-        "verdict": recorded.outcome,
-        "ratio": ratio(recorded.verdict.times if recorded.verdict else None),
+        "metric": summary.metric,
+        **{name: human(value, summary.unit) for name, value in numbers.items()},
+        "launches": str(summary.n),
+        "ratio": ratio(verdict.times) if verdict else None,
+        "verdict": title(verdict.outcome) if verdict else None,
     }
 
 
@@ -102,31 +113,22 @@ def _of(batch: int | None, *more: str) -> str:
     return ", ".join([*([] if batch is None else [f"batch {batch}"]), *more])
 
 
-def reasons_text(cases: Iterable[Recorded]) -> Text:
-    """Why each case has its verdict: once for all that have the same reason."""
-    return remarks(
-        (
-            recorded.case.name,
-            _of(recorded.case.inputs.get("batch")),
-            recorded.verdict.reason if recorded.verdict else recorded.metrics["step_time"].reason,
-        )
-        for recorded in cases
-    )
-
-
-def failures_text(cases: Iterable[Recorded]) -> Text:
-    """List every failed launch with the last lines of its log, and the notes on the others."""
-    lines, notes = [], []
-    for recorded in cases:
-        for launch in recorded.launches:
-            name = f"{recorded.case.name}, launch {launch.index}"
-            notes += [(recorded.case.name, f"launch {launch.index}", note) for note in launch.document.get("notes", ())]
-            if launch.outcome == "contended":
-                lines.append(f"{name}: contended: {launch.reason}; it was measured again, and does not count")
-            elif launch.outcome != "ok":
-                lines.append(f"{name}: {launch.outcome}: {launch.reason}")
-                lines += [f"    {line}" for line in launch.log.splitlines()[-LOG_LINES:]]
-    return Text("\n").join(filter(None, (remarks(notes, without_numbers), Text("\n".join(lines)))))
+def launches_text(recorded: Recorded) -> Text:
+    """Every failed launch with the last lines of its log, and the notes on the others."""
+    notes = [
+        (f"  launch {launch.index}", "", note)
+        for launch in recorded.launches
+        for note in launch.document.get("notes", ())
+    ]
+    lines = []
+    for launch in recorded.launches:
+        name = f"  launch {launch.index}"
+        if launch.outcome == "contended":
+            lines.append(f"{name}: contended: {launch.reason}; it was measured again, and does not count")
+        elif launch.outcome != "ok":
+            lines.append(f"{name}: {launch.outcome}: {launch.reason}")
+            lines += [f"      {line}" for line in launch.log.splitlines()[-LOG_LINES:]]
+    return Text("\n").join(filter(None, (remarks(notes), Text("\n".join(lines)))))
 
 
 def series_tables(every: Iterable[Points]) -> Iterator[tuple[Text, Columns]]:
@@ -134,8 +136,7 @@ def series_tables(every: Iterable[Points]) -> Iterator[tuple[Text, Columns]]:
     for points in every:
         newest = points[-1]
         name = f"{newest['case_id']}, {_of(newest['batch'], newest['metric'])} on {newest['machine_key']}"
-        rows = map(_point_row, points)
-        yield Text(name), Columns(rows, spare=("n", "lo, hi", "IPEX", "torch", "commit", "run"))
+        yield Text(name), Columns(map(_point_row, points), spare=("launches", "IPEX", "torch", "commit", "run"))
 
 
 def _point_row(point: Mapping[str, Any]) -> dict[str, object]:
@@ -145,8 +146,10 @@ def _point_row(point: Mapping[str, Any]) -> dict[str, object]:
         "commit": (point["commit"] or "-")[:10],
         "torch": point["torch_version"],
         "IPEX": point["ipex_version"],
-        **{name: human(point[name], point["unit"]) for name in ("median", "lo", "hi")},
-        "n": str(point["n"]),
+        "median": human(point["median"], point["unit"]),
+        "smallest": human(point["lo"], point["unit"]),
+        "largest": human(point["hi"], point["unit"]),
+        "launches": str(point["n"]),
         "ratio": ratio(point["ratio"]),
         "outcome": point["verdict"] or point["outcome"],
     }
@@ -166,24 +169,23 @@ def work_text(history: History, every: Iterable[Points]) -> Text:
 
 
 def changes_table(changed: Sequence[Changed]) -> Columns:
+    several = len({change.metric for change in changed}) > 1
     rows = (
         {
             "case": change.case_id,
             "change": change.direction if change.recovered_run is None else "recovered",
             "batch": change.batch,
-            "metric": change.metric,
+            "metric": change.metric if several or change.metric != PRIMARY else None,
             "before": human(change.before, change.unit),
             "after": human(change.after, change.unit),
             "ratio": ratio(change.ratio),
-            "score": f"{change.score:.1f}",
             "runs": f"{change.runs_before} -> {change.runs_after}",
-            "last": f"{moment(change.last_started_at)} {change.last_run[:SHORT]}",
-            "first": f"{moment(change.first_started_at)} {change.first_run[:SHORT]}",
-            "known": f"{moment(change.known_started_at)} {change.known_run[:SHORT]}",
+            "last": f"{change.last_started_at[:10]} {change.last_run[:SHORT]}",
+            "first": f"{change.first_started_at[:10]} {change.first_run[:SHORT]}",
         }
         for change in changed
     )
-    return Columns(rows, spare=("score", "known", "batch", "runs", "before, after", "metric", "last, first"))
+    return Columns(rows, spare=("runs", "batch", "last", "first"))
 
 
 def brackets_text(changed: Changes) -> Text:
@@ -246,7 +248,7 @@ def compared_table(cases: Sequence[ComparedCase]) -> Columns:
         }
         for case in cases
     )
-    return Columns(rows, spare=("batch", "accuracy", "outcome", "first, second", "change"))
+    return Columns(rows, spare=("batch", "accuracy", "outcome", "interval"))
 
 
 def _both(sides: Iterable[str]) -> str:
@@ -276,7 +278,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
         }
         for pair in pairs
     )
-    return Columns(rows, spare=("batch", "accuracy", "base, value", "metric"))
+    return Columns(rows, spare=("batch", "metric", "accuracy", "base, value"))
 
 
 def notes_text(pairs: Sequence[Speedup]) -> Text:
@@ -304,14 +306,11 @@ def explanation(ratios: Sequence[Speedup]) -> str:
 
 
 def twins_text(twins: Iterable[Twin]) -> Text:
-    """Describe the ratios of twins, which show the noise."""
-    return Text("\n".join(twin_text(twin) for twin in twins))
+    """Describe the ratios of twins, which show the noise, and what it means if one differs significantly."""
+    return Text("\n".join(map(twin_text, twins)))
 
 
 def twin_text(twin: Twin) -> str:
-    """Describe one twin, and what it means if it differs significantly."""
     name = f"{twin.case.id}, {_of(twin.case.inputs.get('batch'), 'the same again')}"
     text = f"{name}: {twin.estimate.ratio(inverted=True).precise}, {plural(twin.estimate.rounds, 'round')}"
-    if twin.estimate.distrusted:
-        text += ": that is not noise: do not trust the ratios of its group"
-    return text
+    return f"{text}: that is not noise: do not trust the ratios of its group" if twin.estimate.distrusted else text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import GRAPHS
+from ipexperf.bench.api import GRAPHS, Mode
 from ipexperf.case import Case, NetworkCase, networks
 from ipexperf.dtypes import PLAIN
 
@@ -28,16 +28,30 @@ class Group(Generic[AnyCase]):
         return reference(self.cases)
 
 
+class Unregistered(NamedTuple):
+    """The mode of a recorded case that is not registered here: a kind of step by itself."""
+
+    family: str
+    plain: str = ""
+    kind: str = ""
+    label: str = ""
+    trains: bool = False
+    graph: str = "unknown"
+
+
+def mode(case: NetworkCase) -> Mode | Unregistered:
+    """Return the mode of a case, or what stands for it."""
+    return registry.modes.get(case.mode) if case.mode in registry.modes.names() else Unregistered(case.mode)
+
+
 def family(case: NetworkCase) -> str:
     """Return the kind of step that a case does: `Mode.family`, or else training or inference."""
-    mode = registry.modes.get(case.mode)
-    return mode.family or ("train" if mode.trains else "infer")
+    return mode(case).family or ("train" if mode(case).trains else "infer")
 
 
 def plain_mode(case: NetworkCase) -> str:
-    """Return the plain mode of this case's kind of step. A recorded mode that is no longer registered is its own."""
-    registered = case.mode in registry.modes.names()
-    return (registry.modes.get(case.mode).plain if registered else "") or case.mode
+    """Return the plain mode of this case's kind of step."""
+    return mode(case).plain or case.mode
 
 
 def name(case: Case) -> str:
@@ -70,6 +84,5 @@ def _plainness(case: NetworkCase) -> tuple[Any, ...]:
 
 
 def _graph_rank(case: NetworkCase) -> int:
-    """Return the place of the mode's graph in GRAPHS. A recorded mode that is no longer registered comes last."""
-    registered = case.mode in registry.modes.names()
-    return GRAPHS.index(registry.modes.get(case.mode).graph) if registered else len(GRAPHS)
+    """Return the place of the mode's graph in GRAPHS. What is not known comes last."""
+    return [*GRAPHS, mode(case).graph].index(mode(case).graph)

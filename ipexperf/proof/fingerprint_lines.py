@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ipexperf.units import digits, plural, seconds, size
@@ -39,8 +39,3 @@ def in_one_line(fingerprint: Mapping[str, Any] | None) -> str:
         counted = f"{plural(memory['allocations'], 'allocation')}, " if "allocations" in memory else ""
         parts.append(f"{counted}at most {size(memory['peak'])} at once")
     return ", ".join([*parts, f"looked at for {seconds(fingerprint['seconds'])}"])
-
-
-def fingerprint_text(fingerprints: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
-    """A line for each case that has a fingerprint."""
-    return "\n".join(f"{name} ran {in_one_line(fingerprint)}" for name, fingerprint in fingerprints if fingerprint)

@@ -50,6 +50,8 @@ class Summary:
     """The ids of accepted cases that it should have measured."""
     commands: Sequence[str] = ()
     """Where to look next."""
+    reasons: bool = False
+    """Whether a case that failed has its reason below its row. In a run its test has said it."""
 
     @classmethod
     def of(

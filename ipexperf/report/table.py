@@ -127,17 +127,22 @@ def _cases(summary: Summary) -> list[str]:
 
 
 def _rows(summary: Summary, name: str, factors: Mapping[NetworkCase, str]) -> list[Row]:
-    """The cases of each group: the plainest first, with its twin below it. Cases measured in pairs have no baseline."""
-    by_group = groups(summary.networks)
+    """The cases of each group, the worst first, and a twin below its case. Cases measured in pairs have no baseline."""
+
+    def urgency(case: NetworkCase) -> int:
+        return place(summary.networks[case].verdict.outcome)
+
+    by_group = sorted(groups(summary.networks), key=lambda group: min(map(urgency, group.cases)))
     names = labels(by_group)
     versus = OTHER_ARM if any(AGAINST in dict(case.knobs) for case in summary.networks) else VS_BASELINE
     rows: list[Row] = []
     for group in by_group:
         rows += [names[group.name]] if len(by_group) > 1 else []
         plainest = group.reference
-        for case in sorted(group.cases, key=lambda case: case != plainest):
+        for case in sorted(group.cases, key=lambda case: (urgency(case), case != plainest)):
             judged = summary.networks[case]
             rows.append(_row(case, judged, {name: factors.get(case, "-"), versus: of_time(judged.verdict)}))
+            rows += [f"    {judged.verdict.reason}"] if summary.reasons and judged.verdict.fails else []
             if (twin := summary.speeds.twin(case)) is not None:
                 differs = " DIFFERS" if twin.distrusted else ""
                 rows.append(RowBelow(TWIN, f"{twin.ratio(inverted=True).precise}{differs}"))

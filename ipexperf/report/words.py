@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ipexperf.bench import registry
 from ipexperf.bench.api import INFERENCE, TRAINING
 from ipexperf.case import NetworkCase
 from ipexperf.dtypes import PLAIN
@@ -28,7 +27,7 @@ def labels(cases: Sequence[Group[NetworkCase]]) -> dict[str, str]:
 
 
 def _head(case: NetworkCase) -> str:
-    mode = registry.modes.get(case.mode)
+    mode = groups.mode(case)
     return f"{case.model}, {mode.kind or mode.family or (TRAINING if mode.trains else INFERENCE)}"
 
 
@@ -49,7 +48,7 @@ class Words:
 
     def whole(self, case: NetworkCase) -> str:
         """The configuration in full: 'bf16 on ipex, traced (infer_jit)'."""
-        label = registry.modes.get(case.mode).label
+        label = groups.mode(case).label
         mode = f"{label} ({case.mode})" if label else self._mode(case)
         return ", ".join(filter(None, (f"{case.dtype} on {case.stack}", mode, self._turned(case))))
 
@@ -66,7 +65,7 @@ class Words:
     def short(self, case: NetworkCase, axis: str) -> str:
         """The configuration without its stack or its dtype, if the context says that already: 'bf16 traced'."""
         other = case.dtype if axis == "stack" else case.stack
-        mode = registry.modes.get(case.mode).label or self._mode(case)
+        mode = groups.mode(case).label or self._mode(case)
         return " ".join(filter(None, (other, mode, self._turned(case))))
 
     @staticmethod

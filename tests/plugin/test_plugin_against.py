@@ -126,7 +126,7 @@ def test_a_proven_slowdown_fails_its_test_with_a_readable_block(suite: Suite) ->
 
 
 def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> None:
-    """A slowdown with its reason: the other arm had another kernel. `why --arm` tells it years later."""
+    """A slowdown with its reason: the other arm had another kernel. `show` tells it years later."""
     told(suite, 1.2)
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(RAN.format(own="jit:sse41"))
@@ -139,7 +139,7 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in out
     found = suite.properties()
     assert (found["structure"], found["structure_change"]) == ("changed", line)
-    shown = suite.command("show", "last", f"{ID}+against:OMP_NUM_THREADS=1", "--arm")
+    shown = suite.command("show", "last", f"{ID}+against:OMP_NUM_THREADS=1")
     assert line in shown.stdout.str()
 
 

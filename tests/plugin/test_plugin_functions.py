@@ -101,7 +101,7 @@ def test_a_function_is_measured_recorded_and_returned(functions: Functions) -> N
     assert functions.outcomes() == dict.fromkeys(
         ["test_functions.py::test_total[1]", "test_functions.py::test_total[2]"], "no_baseline"
     )
-    shown = functions.suite.command("show", "last")
+    shown = functions.suite.command("show", "last", "--full")
     assert shown.ret == 0
     assert "test_functions.py::test_total[2]" in shown.stdout.str()
 

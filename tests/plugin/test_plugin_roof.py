@@ -32,8 +32,8 @@ def test_the_share_of_the_roof_is_told_everywhere(roofed: LookedAt) -> None:
     assert header.split()[:5] == ["case", "batch", "step", "items/s", "roof"]
     assert re.search(r" \d+% +acc ", row), row
     assert "roof: share of the highest rate that was measured here in this dtype" in result.stdout.str()
-    shown = roofed.told("show", "last")
-    assert f"{ID} did " in shown
+    shown = roofed.told("show", "last", ID)
+    assert "\n  did " in shown
     assert "of the roof of 1.00 TFLOP/s" in shown
     found = roofed.suite.properties()
     assert 0 < float(found["of_roof"]) == pytest.approx(float(found["flop_rate"]) / 1e12, rel=1e-4)
@@ -69,4 +69,4 @@ def test_peak_rates_that_cannot_be_measured_cost_no_case(roofed: LookedAt, monke
     result = roofed.run({})
     result.assert_outcomes(passed=1)
     assert "there is no roof: measuring the peak rates of fake: RuntimeError: no peak today" in result.stdout.str()
-    assert "with no roof" in roofed.told("show", "last")
+    assert "with no roof" in roofed.told("show", "last", "--full")

@@ -53,6 +53,3 @@ def test_a_fingerprint_is_one_line() -> None:
     )
     missing = fingerprint_lines.in_one_line({**FINGERPRINT, "missing": {"operators": "no profiler"}})
     assert missing == "not all could be captured: operators: no profiler"
-    assert fingerprint_lines.fingerprint_text([("a", None), ("b", FINGERPRINT)]).startswith(
-        "b ran 0123456789ab, 20 convolution"
-    )
