@@ -43,6 +43,11 @@ class OutcomeRow:
     numbers: bool = True
     """True if the numbers of the case count."""
 
+    @property
+    def moved(self) -> bool:
+        """Whether it says that something became worse or better: an event of its case."""
+        return self.tone not in ("good", "quiet")
+
 
 OUTCOMES: dict[str, OutcomeRow] = {
     "regressed": OutcomeRow("🔴", "▼", "warm", "worse than the baseline or the other arm, beyond doubt", fails=True),

@@ -54,7 +54,7 @@ def context(
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),
         "differs": verdict.pairs.differences if verdict and verdict.pairs else (),
-        "happened": [_change_row(story, mark) for mark in reversed(entry.marks)],
+        "happened": [_change_row(story, entry, mark) for mark in reversed(entry.marks)],
         "reproduce": _reproduce(recorded, run.meta),
         "data": _data(story, entry, samples),
     }
@@ -173,10 +173,10 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     return {"line": fingerprint_lines.in_one_line(fingerprint), "reason": state.reason, "changes": rows}
 
 
-def _change_row(story: Story, mark: Mark) -> dict[str, Any]:
+def _change_row(story: Story, entry: CaseStory, mark: Mark) -> dict[str, Any]:
     run = story.board.runs[mark.run]
-    levels = [data.formatted(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
-    return {"mark": mark, "run": run, "when": data.moment(run.started_at), "levels": levels}
+    change, levels = data.moved(mark, entry.found(mark))
+    return {"mark": mark, "when": data.moment(run.started_at), "change": change, "levels": levels}
 
 
 def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:

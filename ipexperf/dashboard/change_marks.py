@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from ipexperf.history import History
@@ -12,11 +13,32 @@ from ipexperf.history.changed import Event, Examined
 from ipexperf.history.medians import Moment
 from ipexperf.judge.changes import ChangePoint
 from ipexperf.judge.environment import FINDINGS, differences
+from ipexperf.outcomes import OUTCOMES, is_fine, row, title
+from ipexperf.result import PRIMARY
+from ipexperf.verdict import PairsEvidence
+
+
+class Look(NamedTuple):
+    """How pages show a kind of event."""
+
+    glyph: str
+    tone: str
+    word: str
+
+
+LOOKS = {
+    "slower": Look("\N{BLACK DOWN-POINTING TRIANGLE}", "warm", "became slower"),
+    "faster": Look("\N{BLACK UP-POINTING TRIANGLE}", "cool", "became faster"),
+    "recovered": Look("\N{ANTICLOCKWISE OPEN CIRCLE ARROW}", "good", "recovered"),
+    "environment": Look("\N{BLACK DIAMOND}", "other", "another environment"),
+    "accepted": Look("\N{BLACK STAR}", "good", "accepted as baseline"),
+    **{name: Look(outcome.glyph, outcome.tone, title(name)) for name, outcome in OUTCOMES.items() if outcome.moved},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One event of a series. `kind` is slower, faster, recovered, environment or accepted."""
+    """One event of a series. `kind` is one of LOOKS."""
 
     run: int
     kind: str
@@ -26,7 +48,16 @@ class Mark:
     before: float | None = None
     after: float | None = None
     undone: bool = False
-    """True if a later mark, `recovered`, ended it."""
+    """True if it is over."""
+
+    @property
+    def better(self) -> bool:
+        """Whether the case became faster."""
+        return self.look.tone == "cool"
+
+    @property
+    def look(self) -> Look:
+        return LOOKS[self.kind]
 
 
 class DrawnLevel(NamedTuple):
@@ -45,6 +76,10 @@ class Differences:
         self._board = board
         self._places = {run_id: place for place, run_id in enumerate(board.run_ids)}
         self._cache: dict[tuple[int, int, Sequence[str]], tuple[str, ...]] = {}
+
+    def day(self, place: int) -> str:
+        """Return the day of a run on the board."""
+        return self._board.runs[place].started_at[:10]
 
     def place(self, moment: Moment) -> int | None:
         """Return the place of a run on the board, or None if it is older."""
@@ -76,9 +111,42 @@ def marks(line: Line, examined: Examined, differ: Differences) -> Iterable[Mark]
         if (place := differ.place(examined.series.runs[change.index])) is not None:
             yield _mark(line, examined, event, place, differ)
         if recovery is not None and (back := differ.place(examined.series.runs[recovery.index])) is not None:
-            text = f"back at the level of before, {recovery.ratio or 0:.3f} of the last one"
+            text = "back at the level of before"
             lines = _around(line, examined, recovery, differ)
             yield Mark(back, "recovered", text, lines, recovery.ratio, recovery.old, recovery.new)
+
+
+def judged(line: Line, changes: Sequence[Mark], differ: Differences) -> Iterable[Mark]:
+    """Yield a mark for each verdict that something moved, with its own cause, unless one of the `changes` is the same.
+
+    Consecutive runs with the same verdict beside the same baseline or arm are one event.
+    """
+    spots = {spot.run: spot for spot in line.spots[PRIMARY]}
+    told = [place for place in sorted(line.verdicts) if place in spots and place not in line.experiments]
+    events = [list(runs) for _, runs in groupby(told, lambda place: _compared(line, place))]
+    for number, runs in enumerate(events):
+        verdict = line.verdicts[runs[0]]
+        if not row(verdict.outcome).moved or any(
+            change.run in runs and change.better == is_fine(verdict.outcome) for change in changes
+        ):
+            continue
+        after = spots[runs[0]].median
+        before = after / verdict.ratio if after and verdict.ratio else None
+        evidence = verdict.evidence
+        lines = evidence.differences if evidence else ()
+        # Beside an arm of its own commit a later run says nothing of this event.
+        over = number + 1 < len(events) and not (isinstance(evidence, PairsEvidence) and not evidence.lock)
+        word = title(verdict.outcome)
+        text = f"{word}, until {differ.day(events[number + 1][0])}" if over else word
+        yield Mark(runs[0], verdict.outcome, text, lines, verdict.ratio, before, after, undone=over)
+
+
+def _compared(line: Line, place: int) -> tuple[object, ...]:
+    """What was found in a run, and beside what."""
+    verdict = line.verdicts[place]
+    evidence = verdict.evidence
+    arm = (evidence.lock or evidence.against) if isinstance(evidence, PairsEvidence) else ""
+    return verdict.outcome, verdict.baseline, arm
 
 
 def levels(examined: Examined, differ: Differences) -> Iterable[DrawnLevel]:
@@ -92,18 +160,12 @@ def levels(examined: Examined, differ: Differences) -> Iterable[DrawnLevel]:
 def _mark(line: Line, examined: Examined, event: Event, place: int, differ: Differences) -> Mark:
     change, recovery = event
     numbers = (change.ratio, change.old, change.new)
-    word = _extent(change)
+    word = "slower" if change.up else "faster"
     lines = _around(line, examined, change, differ)
     if recovery is None:
-        return Mark(place, "slower" if change.up else "faster", f"{word} from here on", lines, *numbers)
+        return Mark(place, word, f"{word} from here on", lines, *numbers)
     end = examined.series.runs[recovery.index].started_at[:10]
-    return Mark(place, "slower", f"{word}, until {end}", lines, *numbers, undone=True)
-
-
-def _extent(change: ChangePoint) -> str:
-    """Say which way the step time went, and how far."""
-    word = "slower" if change.up else "faster"
-    return word if change.ratio is None else f"{word} by {abs(change.ratio - 1):.1%}"
+    return Mark(place, word, f"{word}, until {end}", lines, *numbers, undone=True)
 
 
 def _around(line: Line, examined: Examined, change: ChangePoint, differ: Differences) -> tuple[str, ...]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import shlex
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ipexperf import units
+from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, drawn
 from ipexperf.history.board import Line, Spot
 from ipexperf.history.records import Recorded
 from ipexperf.outcomes import place
+from ipexperf.outcomes import row as row_of
 from ipexperf.result import METRICS, PRIMARY, accuracies
+from ipexperf.verdict import Verdict
 
 OURS = "ipexperf"
 """The first word of a run's command, unless pytest ran it."""
@@ -79,9 +83,31 @@ def once(values: Sequence[Any]) -> Any:
     return values[0] if len(set(values)) == 1 else list(values)
 
 
-def spark(spots: Sequence[Spot], most: int = SPARK) -> list[float | None]:
-    """Return the newest step times, oldest first. Runs that do not count have None."""
-    return [short(spot.median) if spot.outcome == "ok" else None for spot in spots[-most:]]
+def steps(spots: Sequence[Spot]) -> list[float | None]:
+    """Return step times, oldest first. Runs that do not count have None."""
+    return [short(spot.median) if spot.outcome == "ok" else None for spot in spots]
+
+
+def spark(line: Line) -> dict[str, Any]:
+    """Return the newest step times over the newest baseline, or their median, and which of them were found worse."""
+    spots = line.usual[-SPARK:]
+    verdicts = [line.verdicts.get(spot.run) for spot in spots]
+    known = [value for value in steps(spots) if value]
+    baselines = (verdict.baseline for verdict in reversed(verdicts) if verdict and verdict.baseline)
+    base = next(baselines, statistics.median(known) if known else 1.0)
+    red = [index for index, verdict in enumerate(verdicts) if verdict and row_of(verdict.outcome).fails]
+    return {"spark": [value and short(value / base) for value in steps(spots)], "red": red or None}
+
+
+def moved(mark: Mark, verdict: Verdict | None) -> tuple[str, list[str]]:
+    """Return how far something moved, and both levels: of the time, or of the metric that failed in its place."""
+    if mark.kind == "regressed" and verdict and not verdict.slower:
+        for other in verdict.others:
+            if other.outcome == mark.kind and other.times and other.level:
+                levels = [formatted(other.metric, value) for value in (other.level.before, other.level.now)]
+                return f"{other.metric.replace('_', ' ')} {units.percent(other.times)}", levels
+    times = [formatted(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
+    return units.percent(mark.ratio) if mark.ratio else "", times
 
 
 def right(recorded: Recorded) -> str | None:
@@ -120,7 +146,7 @@ def row(entry: CaseStory, newest: int) -> dict[str, Any]:
             "ratio": short(verdict_of_time.times) if verdict_of_time else None,
             "factor": short(entry.factor.value) if entry.factor else None,
             "right": right(recorded),
-            "spark": spark(entry.line.usual),
+            **spark(entry.line),
             "old": newest - spot.run or None,
             "tried": entry.line.experiments.get(entry.spots[-1].run),
             "why": verdict.reason if verdict else recorded.metrics[PRIMARY].reason,

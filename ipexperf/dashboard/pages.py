@@ -6,36 +6,30 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ipexperf import outcomes
 from ipexperf.dashboard import data
 from ipexperf.dashboard.change_marks import Mark
-from ipexperf.dashboard.story import CaseStory, Story
+from ipexperf.dashboard.story import CaseStory, Story, badness
 from ipexperf.history import tables
 from ipexperf.history.board import Board
 from ipexperf.history.speedups import speedups
 from ipexperf.judge.environment import differences
-from ipexperf.outcomes import OUTCOMES
 from ipexperf.ratio import numbers
+from ipexperf.sentences import few
 from ipexperf.units import plural
 
-MOVED = ("slower", "undone", "faster")
-"""The kinds of change to show on the overview, the most urgent first."""
 MOST_CHANGES = 200
 """The most changes to show on the overview."""
+CAUSES = 3
+"""The most differences that a change names there."""
 
 
 def overview(story: Story) -> dict[str, Any]:
-    """Return the overview: every case with its newest run, and recent changes."""
+    """Return the overview: what needs attention, and every case with its newest run, the worst first."""
     newest = len(story.board.runs) - 1
     entries = [entry for entry in story.entries if not entry.experiment]
-    moved = [(mark, entry) for entry in entries for mark in entry.marks if _kind(mark) in MOVED]
-    moved.sort(
-        key=lambda pair: (
-            MOVED.index(_kind(pair[0])),
-            -pair[0].run,
-            -abs(math.log(pair[0].ratio or 1)),
-            pair[1].case.id,
-        )
-    )
+    changes = [(index, mark, entry) for index, entry in enumerate(entries) if (mark := entry.change)]
+    changes.sort(key=lambda change: _urgency(change[1], change[2]))
     run = story.board.runs[newest]
     return {
         "title": "Overview",
@@ -44,11 +38,19 @@ def overview(story: Story) -> dict[str, Any]:
         "settled": "" if _all_experiments(story, newest) else run.meta.get("settled", {}).get("line", ""),
         "cases": len(entries),
         "data": {
-            "rows": [data.drop({**data.row(entry, newest), "since": _since(story, entry)}) for entry in entries],
-            "changes": [_change(story.board, mark, entry) for mark, entry in moved[:MOST_CHANGES]],
-            "untold": max(0, len(moved) - MOST_CHANGES) + story.older,
+            "rows": [data.drop(data.row(entry, newest)) for entry in entries],
+            "changes": [{"row": index, **_change(story, mark, entry)} for index, mark, entry in changes[:MOST_CHANGES]],
+            "untold": max(0, len(changes) - MOST_CHANGES) + story.older,
         },
     }
+
+
+def _urgency(mark: Mark, entry: CaseStory) -> tuple[Any, ...]:
+    """Return the place of a change among those of the overview: those that fail now first, those that are over last."""
+    muted = mark.undone or entry.acceptance(mark) is not None
+    size = abs(math.log(mark.ratio)) if mark.ratio else 0.0
+    now = entry.newest.outcome
+    return muted, mark.better, not outcomes.row(now).fails, outcomes.place(now), -size, entry.case.id
 
 
 def compare(story: Story) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def compare(story: Story) -> dict[str, Any]:
         {
             **data.named(entry),
             "run": [spot.run for spot in entry.spots],
-            "step": data.spark(entry.spots, len(entry.spots)),
+            "step": data.steps(entry.spots),
             "ran": data.once(story.environments(entry)),
         }
         for entry in story.entries
@@ -66,43 +68,37 @@ def compare(story: Story) -> dict[str, Any]:
     return {"title": "Compare", "data": {"rows": rows}}
 
 
-def _since(story: Story, entry: CaseStory) -> str | None:
-    """Return when the first of the runs began in which a case failed without a break, if it fails now."""
-    begun = None
-    for index in reversed(range(len(entry.spots))):
-        if not (outcome := OUTCOMES.get(_outcome(entry, index))) or not outcome.fails:
-            break
-        begun = entry.spots[index].run
-    return None if begun is None else data.moment(story.board.runs[begun].started_at)
-
-
 def _all_experiments(story: Story, place: int) -> bool:
     """Whether all cases of a run were experiments."""
     found = [place in entry.line.experiments for entry in story.entries for spot in entry.spots if spot.run == place]
     return bool(found) and all(found)
 
 
-def _kind(mark: Mark) -> str:
-    """Return the kind of a mark on the overview, where a regression that recovered is one row."""
-    return "undone" if mark.undone else mark.kind
+def _change(story: Story, mark: Mark, entry: CaseStory) -> dict[str, Any]:
+    """Return a change as a row of the overview: how much, since when, by what, and whether it was accepted."""
+    accepted = entry.acceptance(mark)
+    change, levels = data.moved(mark, entry.found(mark))
+    return data.drop(
+        {
+            "kind": now if outcomes.row(now := entry.newest.outcome).fails else mark.kind,
+            "change": change,
+            "levels": " \N{RIGHTWARDS ARROW} ".join(levels),
+            "run": mark.run,
+            "since": story.day(mark.run),
+            "why": "; ".join([few(mark.lines, CAUSES, between="; ")] if mark.lines else _reasons(entry)),
+            "over": mark.text if mark.undone else None,
+            "accepted": f"accepted by {accepted.by}, {accepted.at[:10]}: {accepted.reason}" if accepted else None,
+        }
+    )
 
 
-def _change(board: Board, mark: Mark, entry: CaseStory) -> dict[str, Any]:
-    return {
-        **data.named(entry),
-        "outcome": entry.newest.outcome,
-        "kind": _kind(mark),
-        "text": mark.text,
-        "ratio": data.short(mark.ratio),
-        "before": data.short(mark.before),
-        "after": data.short(mark.after),
-        "run": mark.run,
-        "when": data.moment(board.runs[mark.run].started_at),
-        "lines": list(mark.lines),
-    }
+def _reasons(entry: CaseStory) -> list[str]:
+    """Return why a case failed, where nothing that is recorded differs."""
+    verdict = entry.newest.verdict
+    return [verdict.reason] if verdict and outcomes.row(verdict.outcome).fails else []
 
 
-def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]]) -> list[dict[str, Any]]:
+def run_list(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]]) -> dict[str, Any]:
     """Return every run, newest first, with the outcomes of its cases. `entries` has the cases of each run."""
     rows = []
     for place, run in reversed([*enumerate(story.board.runs)]):
@@ -118,7 +114,7 @@ def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]
                 "experiments": len(of_run) - len(verdicts),
             }
         )
-    return rows
+    return {"title": "Runs", "rows": rows, "torch": any(run.torch_version for run in story.board.runs)}
 
 
 def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]]) -> dict[str, Any]:
@@ -128,6 +124,7 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
     earlier = (other for other in reversed(range(place)) if board.runs[other].machine_key == run.machine_key)
     before = next(earlier, None)
     rows = [_case_of(entry, index) for entry, index in entries]
+    rows.sort(key=lambda row: badness(row["outcome"], row.get("ratio")))
     return {
         "title": f"Run {data.moment(run.started_at)}",
         "run": run,

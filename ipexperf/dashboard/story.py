@@ -14,14 +14,16 @@ from ipexperf.case import Case
 from ipexperf.dashboard import change_marks
 from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
 from ipexperf.history import History
-from ipexperf.history.board import Board, Line, Spot
+from ipexperf.history.board import AcceptedSession, Board, Line, Spot
 from ipexperf.history.changed import examine
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.history.rounds import Paired
 from ipexperf.judge.environment import RAN
+from ipexperf.outcomes import place, row
 from ipexperf.ratio import Ratio
 from ipexperf.report.speeds import to_beat
 from ipexperf.result import METRICS, PRIMARY, THROUGHPUT, accuracies
+from ipexperf.verdict import Verdict
 
 NEAR = 4
 """An environment is looked for among so many of the newest before it. One that came back later counts as another."""
@@ -60,6 +62,21 @@ class CaseStory:
         return _states(self.line)[-1]
 
     @property
+    def change(self) -> Mark | None:
+        """Return the newest change that is not over, if there is one. Of a case that fails now, one for the worse."""
+        fails = row(self.newest.outcome).fails
+        moved = [mark for mark in self.marks if mark.look.tone in ("warm", "bad") or (mark.better and not fails)]
+        return max(moved, key=lambda mark: (not mark.undone, mark.run), default=None)
+
+    def found(self, mark: Mark) -> Verdict | None:
+        """Return the verdict that a mark is of, if that is the newest."""
+        return self.newest.verdict if mark is self.change and mark.kind == self.newest.outcome else None
+
+    def acceptance(self, mark: Mark) -> AcceptedSession | None:
+        """Return the first session from a change on that became a baseline, if any did."""
+        return next((session for session in self.line.accepted if session.run >= mark.run), None)
+
+    @property
     def experiment(self) -> bool:
         """Whether all of its runs were experiments."""
         return not self.line.usual
@@ -71,6 +88,7 @@ class Story:
 
     board: Board
     entries: tuple[CaseStory, ...]
+    """The worst first."""
     paired: Mapping[tuple[str, str], Paired]
     """Rounds of the newest run of each case, by run and machine."""
     differ: Differences
@@ -80,6 +98,12 @@ class Story:
     def run_of(self, entry: CaseStory) -> RunRecord:
         """Return the newest run of a case."""
         return self.board.runs[entry.now.run]
+
+    def day(self, place: int) -> str:
+        """Return the day of a run, or its time if all runs are of one day."""
+        days = [run.started_at[:10] for run in (self.board.runs[0], self.board.runs[-1])]
+        began = self.board.runs[place].started_at
+        return began[11:16] if days[0] == days[1] else began[:10]
 
     def environments(self, entry: CaseStory) -> list[int]:
         """Return a number for what ran in each run of a case: equal numbers, equal software, variables and source."""
@@ -123,6 +147,7 @@ def gather(history: History, limit: int) -> Story:
             marks += change_marks.marks(line, series, differ)
             levels += change_marks.levels(series, differ)
             older += sum(differ.place(series.series.runs[event.change.index]) is None for event in series.events())
+        marks += change_marks.judged(line, marks, differ)
         # A change of level lists the differences itself, so a change of environment there is not a second event.
         lines_of_run = {mark.run: set(mark.lines) for mark in marks}
         marks += [
@@ -139,7 +164,15 @@ def gather(history: History, limit: int) -> Story:
                 factor=factors.get((newest.run_uid, line.machine_key, line.case.uid)),
             )
         )
+    entries.sort(
+        key=lambda entry: badness(entry.newest.outcome, found.times if (found := entry.newest.verdict) else None)
+    )
     return Story(board, tuple(entries), paired, differ, older)
+
+
+def badness(outcome: str, times: float | None) -> tuple[int, float]:
+    """Return the place of a case where the worst come first."""
+    return place(outcome), -(times or 0.0)
 
 
 def _states(line: Line) -> list[Spot]:

@@ -16,6 +16,7 @@ import jinja2
 from ipexperf import __version__, outcomes
 from ipexperf.bench.machine.source import inside
 from ipexperf.dashboard import case_page, folder, pages
+from ipexperf.dashboard.change_marks import LOOKS
 from ipexperf.dashboard.story import CaseStory, Story, by_run, gather
 from ipexperf.dtypes import DTYPES
 from ipexperf.history import History
@@ -106,7 +107,7 @@ class _Site:
         self._write_runs()
         self._draw("index.html", "overview.html", pages.overview(self._story))
         entries_of = by_run(self._story.entries)
-        self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story, entries_of)})
+        self._draw("runs.html", "runs.html", pages.run_list(self._story, entries_of))
         for name, context in self._more.items():
             self._draw(name, name, context)
         for place in sorted(self._paged):
@@ -133,13 +134,14 @@ class _Site:
             )
 
     def _write_tables(self) -> None:
-        """Write what the scripts need to know of outcomes and dtypes, so that they have no list of their own."""
+        """Write what scripts need to know of outcomes, dtypes and events, so that they have no list of their own."""
         rows = {name: outcomes.row(name) for name in (*outcomes.OUTCOMES, outcomes.NEVER_BEGAN)}
         signs = {
             name: {"glyph": outcome.glyph, "tone": outcome.tone, "numbers": outcome.numbers}
             for name, outcome in rows.items()
         }
-        self._write_script("tables.js", "ipexperfTables", {"outcomes": signs, "dtypes": list(DTYPES)})
+        looks = {name: look._asdict() for name, look in LOOKS.items()}
+        self._write_script("tables.js", "ipexperfTables", {"outcomes": signs, "dtypes": list(DTYPES), "looks": looks})
 
     def _write_runs(self) -> None:
         """Write the list of runs that all pages share: time and name of each."""

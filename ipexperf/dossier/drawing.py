@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -79,6 +79,18 @@ def _placed(
 
 def _paths(node: Node) -> Iterator[tuple[tuple[str, ...], float]]:
     return ((path, seconds) for path, _, _, seconds, _ in _placed(node, 0.0, ()))
+
+
+def slowed(roots: Sequence[Node], others: Sequence[Node], files: Collection[str]) -> tuple[str, float, float] | None:
+    """The call in one of these files that takes most more time than in the others, with its seconds there and here."""
+    before = {path: seconds for root in others for path, seconds in _paths(root)}
+    calls = [
+        (path[-1], before.get(path, 0.0), seconds)
+        for root in roots
+        for path, seconds in _paths(root)
+        if path[-1].partition(": ")[0] in files
+    ]
+    return max(calls, key=lambda call: call[2] - call[1], default=None)
 
 
 def _box(kind: str, x: float, y: float, width: float, name: str, title: str) -> str:

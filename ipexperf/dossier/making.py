@@ -51,6 +51,8 @@ SHOWN = 15
 """Most rows of a table."""
 NOTABLE = 0.05
 """The share of a step that a call must have lost to be named first."""
+WHOLE = 0.9
+"""A call that takes this share of the step is the step, but for what calls it."""
 DIFF_LINES = 400
 """Most lines of a difference between two files on the page. The files are beside it."""
 COUNTS = ("step_flops", "step_operators", "step_kernels", "step_python_calls", "step_allocations", "step_memory")
@@ -166,6 +168,7 @@ class _Maker:
             self.say(Step(f"dossier of {self.question.case.id}: running the script that shows it"))
             shown, why_not = _run(new / script.NAME)
         searches = tuple(_searches(self.question, a, b))
+        files = tuple(_changed_files(a.arm, b.arm, environments))
         longest = max(root[1] for summary in summaries for root in summary["flames"]) or 1.0
         allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
         graphs = [len(list((new / name).glob("code-*.py"))) for name in "ab"]
@@ -173,7 +176,7 @@ class _Maker:
         changes += [structure.with_share(change.text, ran.share(change)) for change in ran.changes] if ran else []
         return Dossier(
             case=self.question.case.id,
-            lines=tuple(self._lines(played, differs, known, changes, own)),
+            lines=tuple(self._lines(differs, known, changes, _lost(played, summaries, files, own))),
             block=self.question.block,
             arms=tuple(side.arm.conditions.python or sys.executable for side in (a, b)),
             differs=tuple(differs),
@@ -193,7 +196,7 @@ class _Maker:
                 for name, summary in zip("ab", summaries, strict=True)
                 for text in summary["missing"]
             ),
-            source=tuple(_changed_files(a.arm, b.arm, environments)),
+            source=files,
             code=tuple(_changed_code(new)),
             script=text,
             script_said=shown,
@@ -210,23 +213,17 @@ class _Maker:
 
     def _lines(
         self,
-        played: Round,
         differs: Sequence[str],
         known: Sequence[causes.Cause],
         changes: Sequence[str],
-        own: Sequence[drawing.Row],
+        lost: str,
     ) -> Iterator[str]:
         """How much slower, what differs, and what that did: what a reader in a hurry needs."""
         case, verdict = self.question.case, self.question.verdict
-        again = units.percent(math.exp(played.log_ratio(0, 1)))
         change = ", ".join(findings(verdict)) if verdict.ratio is not None else "no ratio of times"
         other = self.against.words.text or "itself"
-        yield f"{case.id}: {change} beside {other}: {verdict.outcome}; {again} in the round that was traced"
+        yield f"{case.id}: {change} beside {other}: {verdict.outcome}"
         yield f"What differs: {few(differs, between='; ') or 'nothing that is recorded'}"
-        name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
-        step = played.results[0].launch.metrics.get(PRIMARY, 0.0)
-        a = f"a {case.step}"
-        lost = f"{units.seconds(after - before)} more {a} in {name}" if after - before > NOTABLE * step else ""
         names = ", ".join(cause.name for cause in known)
         what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))
         yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
@@ -240,6 +237,29 @@ def _summary(folder: Path) -> Mapping[str, Any]:
     summary: dict[str, Any] = json.loads(path.read_text())
     path.unlink()
     return summary
+
+
+def _lost(
+    played: Round,
+    summaries: Sequence[Mapping[str, Any]],
+    files: Sequence[tuple[str, str]],
+    own: Sequence[drawing.Row],
+) -> str:
+    """Where the time is lost: in a call of a file that differs, or else in the call whose own time grew most.
+
+    A profiler lengthens short calls most. What is nearly the whole step takes longer by what was measured.
+    """
+    a, b = (summary["flames"] for summary in summaries)
+    longest = max(root[1] for root in b)
+    found = drawing.slowed(b, a, [name for name, _ in files])
+    if found is None or found[2] - found[1] <= NOTABLE * longest:
+        found = own[0][:3] if own else ("", 0.0, 0.0)
+    name, before, after = found
+    if after - before <= NOTABLE * longest:
+        return ""
+    if after > WHOLE * longest:
+        before, after = (side.launch.metrics.get(PRIMARY, 0.0) for side in played.results)
+    return f"{page.longer(after / before if before else math.inf)} in {name}"
 
 
 def _searches(question: Question, a: ArmResult, b: ArmResult) -> Iterator[Search]:

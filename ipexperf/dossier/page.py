@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from ipexperf.result import METRICS
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MEASURE = "Measure it again"
+BARS = 3
+"""Most metrics that have bars beside the time."""
 VERSION = 1
 """Version of the JSON document."""
 
@@ -73,13 +76,23 @@ def html(made: Dossier) -> str:
         style=STYLE.read_text(encoding="utf-8"),
         dossier=made,
         counts=[(name, amount(name, a), amount(name, b), change(a, b)) for name, a, b in made.counts],
+        bars=list(_bars(made.counts)),
         own=[
-            (name, units.seconds(a), units.seconds(b), units.seconds(b - a), _calls(*calls))
-            for name, a, b, *calls in made.own
+            (name, units.seconds(a), units.seconds(b), change(a, b), _calls(*calls)) for name, a, b, *calls in made.own
         ],
         allocated=[(name, units.size(a), units.size(b), _calls(*calls)) for name, a, b, *calls in made.allocated],
         size=units.size,
     )
+
+
+def _bars(counts: Sequence[tuple[str, float, float]]) -> Iterator[tuple[object, ...]]:
+    """The time of a step and what moved most beside it, each with the widths of its bars."""
+    moved = [count for count in counts[1:] if change(*count[1:]) != change(1, 1)]
+    moved.sort(key=lambda count: -abs(math.log(count[2] / count[1])) if count[1] and count[2] else -math.inf)
+    for name, a, b in [*counts[:1], *moved[:BARS]]:
+        widths = [f"{100 * value / (max(a, b) or 1):.1f}" for value in (a, b)]
+        kind = "" if a == b else "slower" if b > a else "faster"
+        yield name.replace("_", " "), amount(name, a), amount(name, b), change(a, b), widths, kind
 
 
 def _calls(before: float, after: float) -> str:
@@ -91,5 +104,12 @@ def amount(name: str, value: float) -> str:
     return units.digits(value) if unit == "1" else units.amount(value, unit)
 
 
+def longer(times: float) -> str:
+    """How much longer a call takes, in words."""
+    if not math.isfinite(times):
+        return "time that a does not spend"
+    return f"{units.digits(times)} times as long" if times >= 2 else f"{units.percent(times)} time"
+
+
 def change(a: float, b: float) -> str:
-    return units.percent(b / a) if a else "-"
+    return units.percent(b / a) if a else "new" if b else "-"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, case, select
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
@@ -15,7 +15,10 @@ from ipexperf.history.records import RunRecord
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import baseline, environment, launch, run, verdict
 from ipexperf.history.selectors import check_begun
+from ipexperf.history.values import evidence_of
+from ipexperf.outcomes import OUTCOMES
 from ipexperf.result import PRIMARY
+from ipexperf.verdict import Evidence
 
 
 class Spot(NamedTuple):
@@ -36,6 +39,8 @@ class Judged(NamedTuple):
     ratio: float | None
     baseline: float | None
     """Step time of the baseline that it was judged against."""
+    evidence: Evidence | None
+    """What it was compared with, if the outcome says that something moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +148,16 @@ def _add_verdicts(connection: Connection, of_series: Mapping[int, tuple[Line, st
     """Attach the newest verdict of each case and run. This is faster than sorting all verdicts in SQL."""
     facts = (verdict.c[name] for name in ("series_id", "run_id", "judged_at", "policy_id", "outcome", "ratio"))
     against = verdict.c.reason[("baseline", "step_time")].as_float()
+    moved = case((verdict.c.outcome.in_([name for name, row in OUTCOMES.items() if row.moved]), verdict.c.reason))
     newest: dict[tuple[int, int], tuple[str, int]] = {}
-    for series_id, run_id, judged_at, policy_id, *row in connection.execute(select(*facts, against)):
+    for series_id, run_id, judged_at, policy_id, *row, reason in connection.execute(select(*facts, against, moved)):
         if series_id not in of_series or run_id not in places or of_series[series_id][1] != PRIMARY:
             continue  # a case has its verdict in the series of its step time
         before = newest.get((series_id, run_id))
         if before is None or before < (judged_at, policy_id):
             newest[series_id, run_id] = judged_at, policy_id
-            of_series[series_id][0].verdicts[places[run_id]] = Judged._make(row)
+            evidence = evidence_of(reason["baseline"]) if reason else None
+            of_series[series_id][0].verdicts[places[run_id]] = Judged._make((*row, evidence))
 
 
 def _mark_experiments(

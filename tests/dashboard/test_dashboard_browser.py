@@ -114,13 +114,14 @@ def test_a_verdict_is_a_filter(report: Path, window: Browser) -> None:
 def test_what_fails_now_stands_first(report: Path, window: Browser) -> None:
     """With how much, since when and why; not what does not."""
     window.open(report / "index.html")
-    told = window.texts("#trouble tr")
-    assert told[0].split()[1] == "regressed"
+    told = window.texts("#changes tr")
+    assert [text.split()[1] for text in told] == ["regressed", "failed", "improved"]
+    assert "12.0 ms \N{RIGHTWARDS ARROW} 13.8 ms" in told[0]
     assert all("since 2026-" in text for text in told)
-    assert [text for text in window.texts("#trouble td.why") if not text] == []
-    assert len(told) == len(window.texts("#cases [data-tone=warm], #cases [data-tone=bad]"))
+    assert "" not in window.texts("#changes .why")
+    assert window.texts("#cases .badge")[0].split()[1] == "regressed"
     window.type("#query", "nothing-like-it")
-    window.until("return document.querySelector('#trouble-block').hidden")
+    window.until("return document.querySelector('#changes-block').hidden")
 
 
 def test_the_matrix_has_a_tile_for_each_case(report: Path, window: Browser) -> None:
@@ -184,7 +185,7 @@ def test_the_page_of_a_case_tells_what_changed(report: Path, window: Browser) ->
     """The level that moved with its versions, what ran otherwise, and how to measure it again."""
     window.open(page_of(report, "resnet50-cpu-bf16-infer_jit-ipex-"))
     told = "\n".join(window.texts("main"))
-    assert f"2026-05-{MOVED + 1:02d} 02:00 slower by 14.8% from here on" in told
+    assert f"2026-05-{MOVED + 1:02d} 02:00 slower from here on +14.8 %" in told
     assert "torch: 2.8.0+cpu -> 2.9.0+cpu" in told
     assert "relu no longer fused" in told
     assert "aten::conv2d" in told

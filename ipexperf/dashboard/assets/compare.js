@@ -76,7 +76,7 @@ function lines() {
     width: element.clientWidth, height: 280, padding: [12, 12, 0, 0], legend: { show: false }, cursor: { y: false },
     scales: { x: { time: false, range: [-0.5, runs.length - 0.5] }, y: { range: (_, low, high) => [Math.min(low, 0.99), Math.max(high, 1.01)] } },
     axes: [
-      { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200], values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) && RUNS[runs[tick]] ? moment(RUNS[runs[tick]][0]).slice(0, 10) : "")) },
+      { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200], values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) && RUNS[runs[tick]] ? shortMoment(RUNS[runs[tick]], RUNS[runs[0]], RUNS[runs[runs.length - 1]]) : "")) },
       { ...axis, size: 60, values: (_, ticks) => ticks.map((tick) => percent(tick)) },
     ],
     series: [{}, ...drawn.map((_, index) => ({

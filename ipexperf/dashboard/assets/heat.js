@@ -26,10 +26,12 @@ const heat = {
     const several = (key) => new Set(rows.map((row) => row[key])).size > 1;
     const parts = ["stack", "device", "machine"].filter((key, index) => index === 0 || several(key));
     const groupOf = (row) => parts.map((part) => row[part]).join(" · ");
-    const columns = unique(rows, (row) => [groupOf(row), row.dtype]).sort(byGroup);
-    const lines = unique(rows, lineOf).sort();
+    const networks = rows.filter((row) => row.model);
+    const columns = unique(networks, (row) => [groupOf(row), row.dtype]).sort(byGroup);
+    const models = unique(networks, (row) => row.model);
+    const lines = unique(networks, lineOf).sort((one, other) => models.indexOf(one[0]) - models.indexOf(other[0]) || (one[1] < other[1] ? -1 : 1));
     const cells = new Map();
-    for (const row of rows) {
+    for (const row of networks) {
       const place = JSON.stringify([...lineOf(row), groupOf(row), row.dtype]);
       cells.set(place, [...(cells.get(place) ?? []), row]);
     }
@@ -44,6 +46,11 @@ const heat = {
       }
       body.append(made);
     });
+    for (const file of unique(rows.filter((row) => !row.model), fileOf)) {
+      const found = rows.filter((row) => !row.model && fileOf(row) === file);
+      const tests = make("td", { class: "flow", colspan: Math.max(1, columns.length) }, ...found.map((row) => tile(row, name, row.id.slice(file.length).replace("::", ""))));
+      body.append(make("tr", { class: "first" }, make("th", { scope: "row", colspan: 2 }, file), tests));
+    }
     element.replaceChildren(headsOf(columns), body);
   },
 
@@ -62,9 +69,13 @@ const heat = {
   },
 };
 
-/** The line of a case. A function has one of its own. */
 function lineOf(row) {
-  return [row.model ?? row.id, row.mode ?? ""];
+  return [row.model, row.mode];
+}
+
+/** The file of a test that measures a function. Its tests stand beside one another. */
+function fileOf(row) {
+  return row.id.split("::")[0];
 }
 
 function unique(rows, key) {
@@ -80,13 +91,14 @@ function headsOf(columns) {
   const dtypes = make("tr", {}, make("th"), make("th"));
   for (const group of new Set(columns.map(([one]) => one))) {
     const own = columns.filter(([one]) => one === group);
-    groups.append(make("th", { colspan: own.length, scope: "colgroup", class: "group" }, group || "functions"));
+    groups.append(make("th", { colspan: own.length, scope: "colgroup", class: "group" }, group));
     for (const [, dtype] of own) dtypes.append(make("th", { scope: "col" }, dtype));
   }
   return make("thead", {}, groups, dtypes);
 }
 
-function tile(row, name) {
+/** A case as a tile. A function has its test's name on it: no head says it. */
+function tile(row, name, label) {
   const measure = MEASURES[name];
   const { glyph, tone, numbers } = outcomeOf(row.outcome);
   const silent = !numbers;
@@ -94,7 +106,7 @@ function tile(row, name) {
   const sign = make("span", { class: "glyph", "aria-hidden": "true" }, glyph);
   const told = value === undefined ? (name === "verdict" || silent ? row.outcome.replaceAll("_", " ") : human(row.step, "s")) : measure.text(value);
   const title = `${row.id}${row.batch ? ` (${batchOf(row)})` : ""}: ${row.outcome}${row.step === undefined ? "" : `, ${human(row.step, "s")} a step`}`;
-  const made = make("a", { class: "tile", href: row.page, title, "data-outcome": row.outcome, "data-tone": tone }, sign, told);
+  const made = make("a", { class: "tile", href: row.page, title, "data-outcome": row.outcome, "data-tone": tone }, sign, label && make("span", { class: "name" }, label), told);
   if (value !== undefined) paint(made, Math.log(value) / measure.limit);
   else if (name !== "verdict") made.classList.add("blank");
   return made;

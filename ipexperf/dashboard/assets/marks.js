@@ -1,13 +1,8 @@
 // What is drawn over a trend: levels, the baseline, and what happened at which run.
 "use strict";
 
-const HAPPENED = {
-  slower: { glyph: "▼", colour: "warm", word: "became slower" },
-  faster: { glyph: "▲", colour: "cool", word: "became faster" },
-  recovered: { glyph: "↺", colour: "good", word: "recovered" },
-  environment: { glyph: "◆", colour: "other", word: "another environment" },
-  accepted: { glyph: "★", colour: "good", word: "accepted as baseline" },
-};
+/** How kinds of events look. Those that are outcomes stand on their run, as its verdict. */
+const LOOKS = window.ipexperfTables.looks;
 const GLYPH_ROOM = 14;
 const LONGEST_NAME = 40;
 
@@ -47,11 +42,11 @@ function marks(chart, places) {
     ctx.font = `${11 * scale}px sans-serif`;
     named(chart, places);
     for (const mark of DATA.marks ?? []) {
-      if (!places.has(mark.run)) continue;
-      const look = HAPPENED[mark.kind];
+      if (!places.has(mark.run) || OUTCOMES.includes(mark.kind)) continue;
+      const look = LOOKS[mark.kind];
       // Between the last run of before and the first of after.
       const x = Math.round(chart.valToPos(places.get(mark.run) - (mark.kind === "accepted" ? 0 : 0.5), "x", true));
-      ctx.strokeStyle = ctx.fillStyle = colour(look.colour);
+      ctx.strokeStyle = ctx.fillStyle = colour(look.tone);
       ctx.lineWidth = scale;
       ctx.setLineDash(mark.kind === "environment" ? [2 * scale, 3 * scale] : []);
       ctx.beginPath();
@@ -142,7 +137,7 @@ function legendOf(trend, judged) {
   if (judged && DATA.levels) found.push(make("span", {}, make("i", { class: "level" }), "level"));
   if (judged && DATA.baseline) found.push(make("span", {}, make("i", { class: "dashes" }), "baseline"));
   for (const kind of judged ? new Set((DATA.marks ?? []).map((mark) => mark.kind)) : []) {
-    found.push(make("span", { style: `color: var(--${HAPPENED[kind].colour})` }, `${HAPPENED[kind].glyph} ${HAPPENED[kind].word}`));
+    found.push(make("span", { style: `color: var(--${LOOKS[kind].tone})` }, `${LOOKS[kind].glyph} ${LOOKS[kind].word}`));
   }
   return found;
 }

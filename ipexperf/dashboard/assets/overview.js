@@ -1,6 +1,10 @@
 // The overview: verdicts, what changed, the matrix and the cases, all under one filter.
 "use strict";
 
+const LOOKS = window.ipexperfTables.looks;
+const CHANGES_SHOWN = 20;
+
+DATA.changes = DATA.changes.map((change) => ({ ...DATA.rows[change.row], why: "", ...change, muted: change.accepted || change.over }));
 for (const row of DATA.changes) row.words = wordsOf(row);
 
 function tiles(rows) {
@@ -17,56 +21,47 @@ function tiles(rows) {
   );
 }
 
-/** The cases that fail now: how much slower, through time, since when and why, each in one row. */
-function trouble(rows) {
-  const failing = rows.filter((row) => row.since)
-    .sort((one, other) => OUTCOMES.indexOf(one.outcome) - OUTCOMES.indexOf(other.outcome) || (other.ratio ?? 0) - (one.ratio ?? 0));
-  const body = make("tbody");
-  for (const row of failing) {
-    body.append(make("tr", {},
-      make("td", {}, badge(row.outcome)),
-      make("td", { class: "number" }, percent(row.ratio)),
-      make("td", {}, caseLink(row)),
-      make("td", {}, spark(row)),
-      make("td", {}, `since ${row.since}`),
-      make("td", { class: "why" }, row.why)));
-  }
-  document.getElementById("trouble").replaceChildren(body);
-  document.getElementById("trouble-block").hidden = !failing.length;
+/** What moved: how far, which case, by what or why, through time, from what to what, and since when. */
+const CHANGE_COLUMNS = [
+  { title: "", show: (row) => sign(row) },
+  { title: "", number: true, show: (row) => make("b", { class: `tone-${LOOKS[row.kind].tone}` }, row.change) },
+  { title: "", wide: true, show: (row) => make("span", {}, caseLink(row), make("div", { class: "why" }, ...causeOf(row))) },
+  { title: "", show: spark },
+  { title: "", number: true, show: (row) => row.levels },
+  { title: "", number: true, show: (row) => `since ${row.since}` },
+];
+
+function sign(row) {
+  const { glyph, tone } = LOOKS[row.kind];
+  return make("span", { class: "badge", "data-tone": tone }, make("span", { class: "glyph", "aria-hidden": "true" }, glyph), row.kind.replaceAll("_", " "));
 }
 
-const SIGNS = { slower: "▼", faster: "▲", undone: "↺" };
+function causeOf(row) {
+  const told = [row.accepted, row.over, row.why].filter(Boolean).join(" · ").replaceAll("->", "→");
+  return row.dossier ? [make("a", { href: row.dossier }, "dossier"), " · ", told] : [told];
+}
 
 function changes(rows) {
   const body = make("tbody");
-  for (const row of rows) {
-    const moved = make("span", { class: `move ${row.kind}`, title: row.text }, `${SIGNS[row.kind]} `, percent(row.ratio));
-    const plain = row.kind === "slower" || row.kind === "faster" ? [] : [row.text];
-    const why = [...plain, ...row.lines.slice(0, 3)].join(" · ") + (row.lines.length > 3 ? " …" : "");
-    body.append(make("tr", {},
-      make("td", { class: "number" }, moved),
-      make("td", {}, caseLink(row)),
-      make("td", { class: "number" }, `${human(row.before, "s")} → ${human(row.after, "s")}`),
-      make("td", {}, row.when),
-      make("td", { class: "why" }, why)));
-  }
+  more(body, CHANGE_COLUMNS, rows, 0, CHANGES_SHOWN);
   document.getElementById("changes").replaceChildren(body);
   document.getElementById("changes-block").hidden = !rows.length;
-  const untold = document.getElementById("untold");
-  untold.hidden = !DATA.untold;
-  untold.textContent = `${DATA.untold} older changes are told by \`ipexperf changes\`.`;
+  document.getElementById("untold").textContent = DATA.untold ? ` ${DATA.untold} older changes are told by \`ipexperf changes\`.` : "";
 }
 
+/** The newest runs on a scale that all cases share: what moved by a tenth or more is at its edge. */
 function spark(row) {
-  const values = row.spark.filter((value) => value !== null);
-  if (values.length < 2) return "";
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const room = Math.max(high - low, 0.02 * low);
-  const points = row.spark.flatMap((value, index) =>
-    value === null ? [] : [`${((96 * index) / (row.spark.length - 1) + 2).toFixed(1)},${(20 - (16 * (value - low)) / room).toFixed(1)}`]);
-  const [x, y] = points[points.length - 1].split(",");
+  const found = row.spark.flatMap((value, index) => (value === null ? [] : [{
+    x: (96 * index) / Math.max(1, row.spark.length - 1) + 2,
+    y: 12 - 9 * Math.max(-1, Math.min(1, Math.log(value) / Math.log(1.1))),
+    red: row.red?.includes(index),
+  }]));
+  if (found.length < 2) return "";
+  const lines = found.slice(1).map((to, index) =>
+    draw("line", { class: to.red ? "red" : "", x1: found[index].x.toFixed(1), y1: found[index].y.toFixed(1), x2: to.x.toFixed(1), y2: to.y.toFixed(1) }));
+  const last = found[found.length - 1];
   return draw("svg", { class: "spark", viewBox: "0 0 100 24", width: 100, height: 24, "aria-hidden": "true" },
-    draw("polyline", { points: points.join(" ") }), draw("circle", { cx: x, cy: y, r: 2.5 }));
+    draw("line", { class: "grid", x1: 0, x2: 100, y1: 12, y2: 12 }), ...lines, draw("circle", { class: last.red ? "red" : "", cx: last.x, cy: last.y, r: 2.5 }));
 }
 
 const COLUMN_LIST = [
@@ -92,7 +87,6 @@ function measures() {
 
 filter.over(DATA.rows, (rows) => {
   tiles(DATA.rows);
-  trouble(rows);
   changes(filter.left(DATA.changes));
   const name = measures();
   heat.show(document.getElementById("heat"), rows, name);

@@ -39,19 +39,19 @@ function headOf(column, key, down) {
   return make("th", { class: column.number && "number", "aria-sort": sorted, scope: "col" }, column.key ? button : column.title);
 }
 
-function more(body, columns, rows, from) {
-  for (const row of rows.slice(from, from + PAGE)) {
-    const made = make("tr");
-    for (const column of columns) made.append(make("td", { class: column.number && "number" }, column.show(row)));
+function more(body, columns, rows, from, page = PAGE) {
+  for (const row of rows.slice(from, from + page)) {
+    const made = make("tr", { class: row.muted && "muted" });
+    for (const column of columns) made.append(make("td", { class: column.number ? "number" : column.wide && "wide" }, column.show(row)));
     body.append(made);
   }
-  const rest = rows.length - from - PAGE;
+  const rest = rows.length - from - page;
   if (rest <= 0) return;
-  const button = make("button", { type: "button" }, `show ${Math.min(rest, PAGE)} more of ${rest}`);
+  const button = make("button", { type: "button" }, `show ${Math.min(rest, page)} more of ${rest}`);
   const last = make("tr", { class: "more" }, make("td", { colspan: columns.length }, button));
   button.addEventListener("click", () => {
     last.remove();
-    more(body, columns, rows, from + PAGE);
+    more(body, columns, rows, from + page, page);
   });
   body.append(last);
 }
@@ -63,7 +63,7 @@ function caseLink(row) {
 }
 
 const COLUMNS = {
-  name: { name: "case", title: "case", key: (row) => row.id, show: caseLink },
+  name: { name: "case", title: "case", wide: true, key: (row) => row.id, show: caseLink },
   verdict: { name: "outcome", title: "verdict", key: (row) => OUTCOMES.indexOf(row.outcome), show: (row) => badge(row.outcome) },
   step: {
     name: "step", title: "step", number: true, hint: "median of the launches; smallest to largest",

@@ -2,6 +2,8 @@
 "use strict";
 
 const HEIGHT = 320;
+/** Steps of an axis in bytes, which are round in KiB, MiB and GiB. */
+const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 const trend = {
   chart: null,
@@ -51,7 +53,7 @@ function optionsOf(metric, data, element) {
     scales: { x: { time: false }, y: { range: rangeOf } },
     axes: [
       { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200], values: (_, ticks) => ticks.map((tick) => dayOf(data, tick)) },
-      { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => human(tick, data.unit, ticks[1] - ticks[0])) },
+      { ...axis, size: 70, incrs: data.unit === "bytes" ? BINARY : undefined, values: (_, ticks) => ticks.map((tick) => human(tick, data.unit, ticks[1] - ticks[0])) },
     ],
     series: [{}, ...(band ? [side, side] : []), { stroke: line, width: 1.5, points: { show: few, size: 6, fill: line }, gaps }],
     bands: band ? [{ series: [1, 2], fill: colour("band") }] : [],
@@ -92,7 +94,8 @@ function rangeOf(chart, low, high) {
 
 function dayOf(data, place) {
   const run = Number.isInteger(place) ? data.run[place] : undefined;
-  return run === undefined ? "" : moment(window.ipexperfRuns[run][0]).slice(0, 10);
+  const ends = [data.run[0], data.run[data.run.length - 1]];
+  return run === undefined ? "" : shortMoment(...[run, ...ends].map((one) => window.ipexperfRuns[one]));
 }
 
 /** What is known of the run under the cursor; a click opens its page, where it has one. */
@@ -134,7 +137,7 @@ function toldOf(metric, data, index) {
   told.push(make("div", { class: "note" }, [uid.slice(0, 13), commit && `commit ${commit}`, branch].filter(Boolean).join(" · ")));
   for (const mark of metric === "step_time" ? DATA.marks ?? [] : []) {
     if (mark.run !== data.run[index]) continue;
-    told.push(make("div", {}, `${HAPPENED[mark.kind].glyph} ${mark.text}`), ...mark.lines.slice(0, 4).map((line) => make("div", { class: "note" }, line)));
+    told.push(make("div", {}, `${LOOKS[mark.kind].glyph} ${mark.text}`), ...mark.lines.slice(0, 4).map((line) => make("div", { class: "note" }, line)));
   }
   if (paged) told.push(make("div", { class: "note" }, "click: the run's page"));
   return told;

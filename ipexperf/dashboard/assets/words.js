@@ -14,7 +14,7 @@ function outcomeOf(name) {
 }
 
 const UNITS = {
-  s: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]],
+  s: [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]],
   bytes: [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]],
 };
 
@@ -61,7 +61,7 @@ function decimalsOf(apart) {
 /** A number with its unit, in the scale that suits it; beside others it has the digits that tell it from the next. */
 function human(value, unit, apart) {
   if (value === undefined || value === null) return "-";
-  if (unit === "fraction") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)} %`;
+  if (unit === "fraction") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)}%`;
   const scales = UNITS[unit] ?? [[1, ""]];
   const [size, name] = value === 0 ? scales[0] : scales.find(([one]) => Math.abs(value) >= one * 0.9995) ?? scales[scales.length - 1];
   const needed = apart > 0 ? decimalsOf(apart / size) : 0;
@@ -75,7 +75,7 @@ function percent(ratio) {
   if (ratio === undefined || ratio === null) return "-";
   if (ratio >= 10) return `x${digits(ratio)}`;
   const change = (ratio - 1) * 100;
-  return `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
+  return `${change <= -0.05 ? "-" : "+"}${Math.abs(change).toFixed(1)} %`;
 }
 
 function badge(outcome, text) {
@@ -86,9 +86,19 @@ function badge(outcome, text) {
 
 /** A colour of the look that is shown now. */
 function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const probe = make("i", { style: `color: var(--${name})` });
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
 }
 
 function moment(seconds) {
   return new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ");
+}
+
+/** When a run began, as short as tells it from the others: the hour where all are of one day. */
+function shortMoment(run, first, last) {
+  const [told, ...ends] = [run, first, last].map(([seconds]) => moment(seconds));
+  return ends[0].slice(0, 10) === ends[1].slice(0, 10) ? told.slice(11) : told.slice(0, 10);
 }
