@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import getpass
+import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ from ipexperf.judge.accept import Acceptance, ProposedCase
 from ipexperf.judge.baseline import Baselines, write_text
 from ipexperf.lock import Lock
 from ipexperf.proof import answers, structure
+from ipexperf.report.moved import changed
+from ipexperf.result import PRIMARY
 
 Say: TypeAlias = Callable[[str], None]
 
@@ -38,6 +41,8 @@ class Terms:
     by: str | None = None
     """Who accepts. None: the user."""
     regression_ok: bool = False
+    contended_ok: bool = False
+    """Whether numbers of a busy machine are accepted too."""
     replace: bool = False
     """Whether the sessions that were accepted before are forgotten."""
     expires: str | None = None
@@ -51,14 +56,15 @@ def accept(history: History, cases: Iterable[Recorded], terms: Terms, say: Say, 
     """Accept cases of a run, and say of each what became of it. Returns how many were refused."""
     by_machine = defaultdict(list)
     for recorded in cases:
-        by_machine[recorded.machine_key].append(_proposed(recorded))
-    return sum(_accept(history, key, proposed, terms, say, progress) for key, proposed in by_machine.items())
+        by_machine[recorded.machine_key].append(recorded)
+    return sum(_accept(history, key, measured, terms, say, progress) for key, measured in by_machine.items())
 
 
 def _accept(
-    history: History, machine_key: str, proposed: Sequence[ProposedCase], terms: Terms, say: Say, progress: Say
+    history: History, machine_key: str, measured: Sequence[Recorded], terms: Terms, say: Say, progress: Say
 ) -> int:
     """Accept the cases of one machine."""
+    proposed = [_proposed(recorded, terms) for recorded in measured]
     former = baseline.read(terms.baselines, machine_key)
     acceptance = judge.accept(
         former,
@@ -72,14 +78,15 @@ def _accept(
     )
     for case_id, why in acceptance.refused:
         say(f"refused   {case_id}: {why}")
-    if acceptance.accepted:
+    if acceptance.candidates:
         locked = _locks(history, acceptance, terms, progress)
         for lock in locked:
             write_text(locks.path_of(terms.baselines, lock.digest), lock.text)
         kept = _sources(acceptance, terms)
         path = _write(history, terms.baselines, former, acceptance)
-        for case_id in acceptance.accepted:
-            say(f"accepted  {case_id}")
+        for recorded, candidate in zip(measured, proposed, strict=True):
+            if candidate in acceptance.candidates:
+                say(f"accepted  {candidate.case.id}  {_before_and_now(recorded, candidate, former)}")
         _remove_unused(terms.baselines)
         for line in (*_lock_lines(locked, terms), *kept):
             say(line)
@@ -87,13 +94,26 @@ def _accept(
     return len(acceptance.refused)
 
 
-def _proposed(recorded: Recorded) -> ProposedCase:
+def _before_and_now(recorded: Recorded, candidate: ProposedCase, former: Baselines) -> str:
+    """What a case took as it was accepted before, what it takes now, and which other metrics moved."""
+    old, now = former.at(candidate.case), statistics.median(candidate.metrics[PRIMARY])
+    if old is None:
+        return f"{units.seconds(now)} a {candidate.case.step}, its first"
+    change = f"{units.seconds(old.step_time)} -> {units.seconds(now)}"
+    moved = [f"{other.metric} {changed(other)}" for other in (recorded.verdict.moved if recorded.verdict else ())]
+    return "; ".join([f"{change} a {candidate.case.step} ({units.percent(now / old.step_time)})", *moved])
+
+
+def _proposed(recorded: Recorded, terms: Terms) -> ProposedCase:
     verdict = recorded.verdict.alone if recorded.verdict else None
     state, fingerprint = recorded.common_fingerprint
+    unjudged = verdict is not None and verdict.contended
+    busy = judge.disturbed([launch.document.get("contended", "") for launch in recorded.counted])
     return ProposedCase(
         case=recorded.case,
         metrics=recorded.values,
-        outcome=verdict.outcome if verdict else "failed",
+        # One that was not judged for its busy machine is compared if it is accepted.
+        outcome="no_baseline" if unjudged else verdict.outcome if verdict else "failed",
         ratio=verdict.times if verdict else None,
         environment=recorded.environment,
         run=recorded.run_uid,
@@ -103,6 +123,7 @@ def _proposed(recorded: Recorded) -> ProposedCase:
         worse=recorded.verdict.worse if recorded.verdict else "",
         fingerprint=structure.name(fingerprint) if state.outcome == "same" else None,
         answers=answers.common(launch.document.get("answers") for launch in recorded.counted),
+        contended="" if terms.contended_ok else verdict.reason if verdict and unjudged else busy,
     )
 
 

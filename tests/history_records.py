@@ -33,7 +33,7 @@ def make_case(model: str = "resnet50", **changes: Any) -> NetworkCase:
     return NetworkCase(model=model, **(axes | changes))
 
 
-def make_launch(index: int, step: float, **metrics: float) -> Launch:
+def make_launch(index: int, step: float, contended: str = "", **metrics: float) -> Launch:
     samples = tuple(Sample(wall=step + 0.0001 * (n - 2), cpu=step * 2, delay=0.0) for n in range(5))
     return Launch(
         index=index,
@@ -43,6 +43,7 @@ def make_launch(index: int, step: float, **metrics: float) -> Launch:
         metrics={"step_time": step, "throughput": 16 / step, **metrics},
         proof=(Check("dtype", ok=True, found="bf16", expected="bf16"),),
         gate={"load": 0.25},
+        contended=contended,
     )
 
 

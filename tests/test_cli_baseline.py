@@ -7,14 +7,15 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from history_records import ENVIRONMENT, make_case, make_measurement
+from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.verdict import Verdict
+from ipexperf.verdict import PairsEvidence, Verdict
 
 KEY = ENVIRONMENT["machine_key"]
 MODELS = ("resnet50", "vgg16")
+ID = "resnet50-cpu-bf16-infer-ipex"
 NO_ROWS = "CREATE TRIGGER no_rows BEFORE INSERT ON baseline BEGIN SELECT RAISE(ABORT, 'the disk is full'); END;"
 NO_COMMIT = """
 CREATE TABLE doubt (run INTEGER REFERENCES run (id) DEFERRABLE INITIALLY DEFERRED);
@@ -80,6 +81,25 @@ def test_the_history_has_a_row_for_each_session_of_the_baseline(runs, path):
     assert query(facts) == [("ada", "first light", "step_time")]
 
 
+def test_the_numbers_of_a_busy_machine_are_accepted_on_purpose_alone(runs, capsys):
+    """Those of pairs too, which say how two arms compare. What is accepted is said beside what it was."""
+    assert accept(runs[0]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == f"accepted  {ID}  12.5 ms a step, its first"
+    assert told[-1] == f"baselines/{KEY}.json: review it with `git add -N` and `git diff`, and commit it"
+    launches = tuple(make_launch(number, 0.04, contended="steal 12 %" * (number < 2)) for number in range(4))
+    with History.open("ipexperf.db") as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-04T10:00:00Z"})
+        for model in MODELS:
+            slow = make_measurement(make_case(model), launches=launches)
+            history.record(uid, slow, Verdict("inconclusive", "too few pairs", evidence=PairsEvidence("baseline:a")))
+    assert accept(uid) == 1
+    assert f"refused   {ID}: it was measured on a busy machine (steal 12 %): " in capsys.readouterr().out
+    assert accept(uid, "--contended-ok") == 1
+    assert accept(uid, "--contended-ok", "--regression-ok") == 0
+    assert f"accepted  {ID}  12.5 ms -> 40.0 ms a step (+220.0 %)" in capsys.readouterr().out
+
+
 def test_a_refused_case_leaves_no_row(runs, path, capsys):
     """Such as a run that is in the file already, and a case that was never launched."""
     assert accept(runs[0], "--case", "alexnet-cpu-bf16-infer-ipex") == 1
@@ -109,13 +129,6 @@ def test_an_empty_folder_prints_that_there_is_no_baseline(tmp_path, capsys):
     (tmp_path / "none").mkdir()
     assert main(["baseline", "list", "--baselines", str(tmp_path / "none")]) == 0
     assert capsys.readouterr().out.startswith("no baseline in ")
-
-
-def test_a_file_that_git_does_not_know_yet_can_be_reviewed(runs, capsys):
-    """`git diff` shows nothing of it, so the message says what to do first."""
-    assert accept(runs[0]) == 0
-    told = capsys.readouterr().out.splitlines()[-1]
-    assert told == f"baselines/{KEY}.json: review it with `git add -N` and `git diff`, and commit it"
 
 
 @pytest.mark.parametrize("accepted_before", [False, True])

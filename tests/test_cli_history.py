@@ -170,6 +170,7 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
             "ipexperf show: error: unrecognized arguments: --jsn: did you mean --json? (`ipexperf show --help` says",
         ),
         (["--perf-wobble", "show"], "ipexperf: error: unrecognized arguments: --perf-wobble (`ipexperf --help` says"),
+        (["accept", "last"], "argument COMMAND: invalid choice: 'accept': did you mean baseline accept? (`ipexperf"),
         (["shwo", "last"], "argument COMMAND: invalid choice: 'shwo': did you mean show? (`ipexperf --help` says"),
     ],
 )

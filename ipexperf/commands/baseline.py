@@ -78,7 +78,7 @@ def run_diff(arguments: argparse.Namespace) -> int:
     for new in _files(arguments):
         for change in diff(baseline.read(arguments.other, new.machine_key), new):
             ratio = units.percent(change.ratio) if change.ratio else ""
-            console.say(f"{change.case_id:<40} {change.kind}  {ratio}  {change.sessions}  {change.reason}")
+            console.say(f"{change.case:<40} {change.kind}  {ratio}  {change.sessions}  {change.reason}")
     return 0
 
 
@@ -99,6 +99,7 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     accept.add_argument("--by", help="who accepts (default: the user's name)")
     accept.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
     accept.add_argument("--regression-ok", action="store_true", help="accept slower numbers and other answers too")
+    accept.add_argument("--contended-ok", action="store_true", help="accept numbers of a busy machine too")
     accept.add_argument("--replace", action="store_true", help="forget the sessions accepted before")
     accept.add_argument("--name", help="name for the software that it ran on, for `--perf-against baseline:NAME`")
     text = "put packages into the store that may not be had again (perishable, the default), or all of them"

@@ -18,7 +18,7 @@ from ipexperf.errors import USAGE_ERROR, IpexperfError
 from ipexperf.report.lines import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,8 +39,16 @@ class Parser(argparse.ArgumentParser):
         """Name the choice that was probably meant, and all of them only where none is near."""
         if action.choices is not None and value not in action.choices:
             choices = list(map(str, action.choices))
-            hint = nearest(str(value), choices) or f" (choose from {', '.join(choices)})"
+            parsers = action.choices.items() if isinstance(action.choices, dict) else ()
+            within = [f"{name} {value}" for name, parser in parsers if value in _subcommands(parser)]
+            near = f": did you mean {within[0]}?" if within else nearest(str(value), choices)
+            hint = near or f" (choose from {', '.join(choices)})"
             raise argparse.ArgumentError(action, f"invalid choice: {str(value)!r}{hint}")
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> Iterable[str]:
+    """The subcommands of a command, such as `accept` of `baseline`."""
+    return next((action.choices or () for action in parser._actions if action.nargs == argparse.PARSER), ())  # noqa: SLF001
 
 
 def answer(words: Sequence[str]) -> int:

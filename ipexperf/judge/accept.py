@@ -1,6 +1,6 @@
 """Decide which measurements become baselines. A new session is appended to the stored ones, or replaces them.
 
-- `failed` and `invalid` (contended, unproven, inaccurate) data never gets in.
+- `failed` and `invalid` (unproven, inaccurate) data never gets in. Nor does `contended` data.
 - A known slowdown is accepted only with `regression_ok`. A slowdown and an improvement replace the sessions: two levels
   in one baseline would look like noise between sessions.
 - While the noise between sessions is unknown, most comparisons are inconclusive. Such a session is appended whichever
@@ -37,7 +37,7 @@ from ipexperf.result import METRICS, PRIMARY, accuracies
 from ipexperf.units import slower
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ipexperf.case import Case
     from ipexperf.verdict import Verdict
@@ -66,6 +66,8 @@ class ProposedCase:
     """The metrics beside speed that its run called regressed. `outcome` is that of its speed alone."""
     answers: Mapping[str, Any] | None = None
     """The sketch of its answers."""
+    contended: str = ""
+    """How other programs disturbed it, if its numbers are those of a busy machine and the user did not allow that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +78,12 @@ class Acceptance:
     candidates: list[ProposedCase]
     refused: list[tuple[str, str]]
 
-    @property
-    def accepted(self) -> list[str]:
-        """The ids of the accepted cases."""
-        return [candidate.case.id for candidate in self.candidates]
-
 
 @dataclass(frozen=True, slots=True)
 class BaselineChange:
     """A row of a diff between two baselines. `ratio` is the slowdown that the change allows."""
 
-    case_id: str
-    batch: int
+    case: str
     kind: str
     """`added`, `removed`, `replaced`, `extended` or `edited`."""
     ratio: float | None
@@ -110,7 +106,7 @@ def accept(
     replace: bool = False,
     expires: str | None = None,
 ) -> Acceptance:
-    """Accept the candidates, oldest first, or refuse each with one sentence."""
+    """Accept the candidates, one of a case, or refuse each with one sentence."""
     if not reason.strip():
         raise BaselineError("accepting needs a reason: say why these numbers are right")
     if expires is not None:
@@ -121,18 +117,12 @@ def accept(
     policy = Policy()
     accepted: list[ProposedCase] = []
     refused: list[tuple[str, str]] = []
-    slots: set[tuple[Any, ...]] = set()
-    for candidate in sorted(records, key=lambda candidate: candidate.started_at):
-        # If several sessions are offered together, the first replaces the old ones and the others join it.
-        again = replace and candidate.case.slot not in slots
-        # The later ones were judged against a baseline that this call has changed.
-        stale = candidate.case.slot in slots
+    for candidate in records:
         try:
-            sessions = _sessions(baselines, candidate, policy, regression_ok=regression_ok, replace=again, stale=stale)
+            sessions = _sessions(baselines, candidate, policy, regression_ok=regression_ok, replace=replace)
         except _RefusedError as refusal:
             refused.append((candidate.case.id, str(refusal)))
             continue
-        slots.add(candidate.case.slot)
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
         # A run older than the newest session may join. Then the environment of the newest session stays.
@@ -158,8 +148,17 @@ def accept(
     return Acceptance(baselines, accepted, refused)
 
 
+def disturbed(launches: Sequence[str]) -> str:
+    """How other programs disturbed the numbers of these launches, of each of which it is said how; or an empty text.
+
+    Pairs count on a busy machine too, because it slows both arms. The times of one of them are no baseline.
+    """
+    busy = [launch for launch in launches if launch]
+    return busy[0] if 2 * len(busy) >= len(launches) > 0 else ""
+
+
 def _sessions(
-    baselines: Baselines, candidate: ProposedCase, policy: Policy, *, regression_ok: bool, replace: bool, stale: bool
+    baselines: Baselines, candidate: ProposedCase, policy: Policy, *, regression_ok: bool, replace: bool
 ) -> tuple[Session, ...]:
     """The sessions of the case including the candidate."""
     session = _session(baselines, candidate, policy)
@@ -173,7 +172,7 @@ def _sessions(
         fields = changed_case(old.case, candidate.case) + incomparable(old.environment, candidate.environment)
         if fields:
             raise _RefusedError(f"it is not comparable with the baseline ({'; '.join(fields)}): replace the baseline")
-    outcome, ratio = _outcome_now(old, candidate, session, policy, stale=stale)
+    outcome, ratio = _outcome_now(old, candidate, session, policy)
     moved = _moved(old, candidate, session, policy)
     another = _another_network(old, candidate, session, policy, regression_ok=regression_ok)
     if not regression_ok:
@@ -252,6 +251,9 @@ def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sur
 def _session(baselines: Baselines, candidate: ProposedCase, policy: Policy) -> Session:
     if not has_numbers(candidate.outcome):
         raise _RefusedError(f"it is {candidate.outcome}" + (f": {candidate.reason}" if candidate.reason else ""))
+    if candidate.contended:
+        why = f"it was measured on a busy machine ({candidate.contended})"
+        raise _RefusedError(f"{why}: measure it again, or accept it with --contended-ok")
     if arm := dict(candidate.case.knobs).get(AGAINST):
         raise _RefusedError(f"it was measured in pairs with another arm ({arm}): measure it alone")
     machine_key = candidate.environment.get("machine_key")
@@ -272,10 +274,10 @@ def _session(baselines: Baselines, candidate: ProposedCase, policy: Policy) -> S
 
 
 def _outcome_now(
-    old: CaseBaseline, candidate: ProposedCase, session: Session, policy: Policy, *, stale: bool
+    old: CaseBaseline, candidate: ProposedCase, session: Session, policy: Policy
 ) -> tuple[Outcome, float | None]:
-    """The outcome and ratio of the candidate, judged again if the baseline has changed since."""
-    judged = not stale and candidate.outcome not in ("no_baseline", "not_comparable")
+    """The outcome and ratio of the candidate, judged now if its run had no baseline."""
+    judged = candidate.outcome not in ("no_baseline", "not_comparable")
     if judged and candidate.outcome != "inconclusive":
         return candidate.outcome, candidate.ratio
     verdict, ratio = _compared(old, candidate, session, policy)
@@ -306,12 +308,12 @@ def diff(old: Baselines, new: Baselines) -> list[BaselineChange]:
     rows = []
     for place in sorted({*before, *after}):
         left, right = before.get(place), after.get(place)
-        if left == right:
+        newest = right or left
+        if left == right or newest is None:
             continue
         rows.append(
             BaselineChange(
-                case_id=place[0],
-                batch=place[1],
+                case=newest.case.label,
                 kind=_kind_of_change(left, right),
                 ratio=right.step_time / left.step_time if left and right else None,
                 sessions=f"{len(left.sessions) if left else 0} -> {len(right.sessions) if right else 0}",
