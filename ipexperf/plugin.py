@@ -219,6 +219,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
     """Print the summary of the run."""
     if lines := pytest_session.of(config).summary(exitstatus):
-        terminalreporter.section("ipexperf")
+        if config.get_verbosity() >= 0:
+            terminalreporter.section("ipexperf")
         for line in lines:
             terminalreporter.write_line(line)

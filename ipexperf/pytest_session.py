@@ -295,7 +295,7 @@ class PytestSession:
         run = self.begun
         if run is None or self.problem or not (run.judge.finished or run.plan.left_out):
             return []
-        lines = run.reporter.summary(os.environ)
+        lines = run.reporter.summary(os.environ, brief=self.config.get_verbosity() < 0)
         failing = [judged.case.id for judged in run.judge.finished if judged.verdict.fails]
         if failing and exitstatus == pytest.ExitCode.OK:  # pytest reports no test as failed
             from ipexperf.report.table import swallowed_lines

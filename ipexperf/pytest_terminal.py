@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """Says how far a run is. With -q only a notice stays on standard output."""
+    """Says how far a run is. With -q only a notice stays on standard output, and a step is a live line or nothing."""
 
     def __init__(self, config: pytest.Config, progress: Callable[[], str]) -> None:
         """`progress` is how far the run is, in words."""
@@ -28,7 +28,7 @@ class Terminal:
         """Print a line of progress."""
         reporter = self._reporter()
         quieter = 0 if isinstance(text, Notice) else -self._config.get_verbosity()
-        if reporter is None or quieter > 1:
+        if reporter is None or quieter > 1 or (quieter == 1 and isinstance(text, Step) and not reporter.isatty):
             return
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():

@@ -116,9 +116,8 @@ class Recorder:
         status: Status,
         settled: RunVerdict | None = None,
         tested: Mapping[str, Verdict] | None = None,
-        took: Mapping[str, float] | None = None,
     ) -> None:
-        """Write the verdict on the run as a whole, verdicts that it changed, how long groups took, and how it ended."""
+        """Write the verdict on the run as a whole, the verdicts that it changed, and how the run ended."""
         from ipexperf.judge.policy import Policy
 
         if self.history is None or self.uid is None:
@@ -126,7 +125,7 @@ class Recorder:
         with interrupts.deferred():
             if settled is not None and self._recorded:
                 names = ("line", "shift", "fails", "slower", "spoilt")
-                whole = {name: getattr(settled, name) for name in names} | {"took": took or {}}
+                whole = {name: getattr(settled, name) for name in names}
                 changed = {
                     uid: verdict
                     for uid, verdict in settled.verdicts.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +126,7 @@ class Run:
             self.judge.arms = live_baseline.find(self.options, self._cases, self.plan.facts, cache, self._say)
         conductor = Conductor(self.options, self._folder, self._say)  # its budget begins now
         self._measurer = Measurer(self.judge, self.plan.launches, self._suite, conductor, self._say)
-        self._measurer.expect(expected, self.plan.facts)
+        self._measurer.expect(expected)
 
     def measure(self, case: Case, wish: GateWish = gates.AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds."""
@@ -136,7 +136,7 @@ class Run:
     @property
     def progress(self) -> str:
         """How far the run is, in words. An empty text before it begins."""
-        return str(self._measurer.pace) if self._measurer is not None else ""
+        return self._measurer.progress if self._measurer is not None else ""
 
     def finish(self, status: Status) -> bool:
         """Write the dossiers, record how the run ended and its verdict, and close the history.
@@ -170,10 +170,8 @@ class Run:
 
     def _record_end(self, status: Status) -> None:
         """Record how the run ended. The summary has what could not be recorded."""
-        seconds: Mapping[str, float] = {}
         if self._measurer is not None:
             self._measurer.conductor.close()
-            seconds = self._measurer.pace.measured
         ending = self.reporter.ending
         try:
             self.judge.record_postponed()
@@ -181,6 +179,6 @@ class Run:
         except HistoryError as error:
             ending.trouble = str(error)
         try:
-            self._recorder.finish(status, self.judge.settled(), self.judge.verdicts, seconds)
+            self._recorder.finish(status, self.judge.settled(), self.judge.verdicts)
         except HistoryError as error:
             ending.trouble = str(error)

@@ -7,10 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 QUIET_SECONDS = 5
 """From so many seconds on, the line says how long its step has taken."""
@@ -21,19 +17,6 @@ class Step(str):
     """Progress that is worth reading until the next step."""
 
     __slots__ = ()
-
-
-class Standing(Step):
-    """How far a comparison is before its next pair, as a line; a terminal may draw its parts as a bar."""
-
-    def __new__(cls, name: str, done: int, most: int, estimate: str = "", left: str = "") -> Self:
-        so_far = f"; so far {estimate}; {left}" if estimate and left else ""
-        return super().__new__(cls, f"{name}: pair {done + 1} of at most {most}{so_far}")
-
-    def __init__(self, name: str, done: int, most: int, estimate: str = "", left: str = "") -> None:
-        """`estimate` is the ratio so far, and `left` how long it still takes."""
-        self.name, self.done, self.most = name, done, most
-        self.so_far = "  ".join(filter(None, (estimate, left)))
 
 
 class Notice(str):

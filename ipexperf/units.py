@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 
 TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -36,6 +38,14 @@ def seconds(value: float) -> str:
         if abs(value) >= size * 0.9995:
             return f"{digits(value / size)} {unit}"
     return f"{digits(value / 1e-9)} ns" if value else "0 s"
+
+
+def seconds_within(values: Sequence[float]) -> str:
+    """The median of these durations and their range, in one unit: '3.90 ms (3.15 to 5.74)'."""
+    value = statistics.median(values)
+    scale = next((size for size, _ in TIMES if value >= size * 0.9995), TIMES[-1][0])
+    between = f" ({digits(min(values) / scale)} to {digits(max(values) / scale)})"
+    return f"{seconds(value)}{between if len(values) > 1 else ''}"
 
 
 def seconds_between(least: float, most: float) -> str:

@@ -173,6 +173,11 @@ class Verdict:
         return self.evidence if isinstance(self.evidence, PairsEvidence) else None
 
     @property
+    def kind(self) -> str:
+        """Its outcome for people, who distinguish a busy machine from a wrong measurement."""
+        return "contended" if self.contended else self.outcome
+
+    @property
     def untold(self) -> bool:
         """True if the case could not be told: it is in doubt, or the machine was busy."""
         return self.contended or self.outcome == "inconclusive"

@@ -12,8 +12,6 @@ import pytest
 from free_machine import Clock
 
 from ipexperf import steps
-from ipexperf.report import pace
-from ipexperf.report.pace import Pace
 from ipexperf.steps import LiveLine
 
 CLEARED, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"
@@ -22,8 +20,7 @@ CLEARED, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (steps, pace):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made))
+    monkeypatch.setattr(steps, "time", SimpleNamespace(monotonic=made))
     return made
 
 
@@ -64,23 +61,3 @@ def test_a_long_step_says_how_long_it_has_taken(terminal: tuple[LiveLine, Callab
     while "(6 s)" not in told:  # by itself, while nobody shows anything
         told += written()
     assert f"{CLEARED}{DIM}  1 of 8 cases | building (6 s){PLAIN}" in told
-
-
-def test_a_run_says_about_how_long_it_takes(clock: Clock) -> None:
-    """By what its groups took last; a group that never ran has no time, and then the run has none."""
-    groups = {"infer": range(5), "train": range(3)}
-    run = Pace(groups, {"infer": 10.0, "train": 50.0})
-    assert (run.seconds, run.announced()) == (200.0, "8 cases: about 3 min, as last time")
-    run.begin()
-    clock.now = 20.0
-    assert str(run) == "0 of 8 cases, about 3 min left"
-    run.end("infer")
-    run.begin()
-    clock.now = 120.0
-    assert str(run) == "5 of 8 cases, about 50 s left"
-    clock.now = 200.0
-    assert str(run) == "5 of 8 cases"  # longer than last time: nobody knows
-    new = Pace(groups, {"infer": 10.0})
-    assert (new.seconds, str(new)) == (None, "0 of 8 cases")
-    assert new.announced() == "5 cases: about 50 s, as last time, and 3 cases that never ran here"
-    assert Pace(groups).announced() == ""

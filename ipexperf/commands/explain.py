@@ -54,11 +54,12 @@ def run_explain(arguments: argparse.Namespace) -> int:
 def _test(test: str) -> str:
     """The test of a function, as an argument of pytest. Raises UsageError for one that is not of this tree."""
     from ipexperf.bench.machine import source
+    from ipexperf.report import rerun
 
-    path, tree = Path(test.partition("::")[0]), source.tree()
-    if test.startswith("-") or not path.resolve().is_relative_to(tree):
+    found, tree = rerun.here(test, Path.cwd()), source.tree()
+    if test.startswith("-") or not Path(found.partition("::")[0]).resolve().is_relative_to(tree):
         raise UsageError(f"the history names the test {test!r}, which is not in {tree}: run it with pytest")
-    return test
+    return found
 
 
 def _arm(recorded: Recorded) -> str:

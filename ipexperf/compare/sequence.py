@@ -28,7 +28,7 @@ from ipexperf.judge import metrics, ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.sequential import Decision
 from ipexperf.result import MEAN, PRIMARY, Launch
-from ipexperf.steps import Standing, Step
+from ipexperf.steps import Step
 
 APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
@@ -398,11 +398,14 @@ class PairedRounds(Rounds[Comparison, Comparison]):
         elif sequential.due(len(comparison.pairs), comparison.policy):
             comparison.judge()
 
-    def _standing(self, comparison: Comparison) -> Standing:
+    def _standing(self, comparison: Comparison) -> Step:
+        """How far a comparison is before its next pair."""
         number, policy = len(comparison.pairs), comparison.policy
         name = f"{comparison.b.case.name} against {comparison.a.name or comparison.a.case.name}"
-        left = _time_left(policy, number, (time.monotonic() - self._began) / number) if number else ""
-        return Standing(name, number, policy.max_pairs, _estimate(comparison.log_ratios), left)
+        so_far = ""
+        if estimate := _estimate(comparison.log_ratios):
+            so_far = f"; so far {estimate}; {_time_left(policy, number, (time.monotonic() - self._began) / number)}"
+        return Step(f"{name}: pair {number + 1} of at most {policy.max_pairs}{so_far}")
 
     def _left(self, number: int, live: Sequence[Comparison]) -> str:
         """How long the tests of a walk of this number take."""

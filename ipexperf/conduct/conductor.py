@@ -101,10 +101,10 @@ class Conductor:
         self._footprints.refuse_larger(case, conditions)
         return self._files.made(case, conditions, python, source)
 
-    def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
-        """Hold the devices of these cases, until this is closed. Others are told: probably for so many seconds."""
+    def reserve(self, cases: Iterable[Case]) -> None:
+        """Hold the devices of these cases, until this is closed."""
         claims = (lease.of_case(case, self._options.index(case.device), os.environ) for case in cases)
-        self.lease.take(set().union(*claims), seconds)
+        self.lease.take(set().union(*claims))
 
     def forking(
         self, cases: Sequence[tuple[Case, Conditions]], arms: int

@@ -13,7 +13,7 @@ import pwd
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -70,12 +70,11 @@ class Lease:
         self._claims: set[str] = set()
         self._files: dict[str, int] = {}
 
-    def take(self, requests: Iterable[str], seconds: float | None = None) -> None:
+    def take(self, requests: Iterable[str]) -> None:
         """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
 
-        Others are told that it is probably for so many seconds. Nothing may be measured meanwhile: to hold more, the
-        lease gives everything back and takes all in one order. Whoever holds one device and waits for another could
-        otherwise wait for ever.
+        Nothing may be measured meanwhile: to hold more, the lease gives everything back and takes all in one order.
+        Whoever holds one device and waits for another could otherwise wait for ever.
         """
         union = {*self._claims, *requests}
         union -= {SHARED + claim for claim in union}
@@ -88,7 +87,7 @@ class Lease:
             for claim in sorted(union, key=lambda claim: (claim.endswith(CPU), claim)):
                 if not _covered(claim):
                     self._lock(claim)
-                    _write_note(self._files[claim], seconds)
+                    _write_note(self._files[claim])
         except BaseException:
             self.close()
             raise
@@ -193,10 +192,8 @@ def _locked(file: int, claim: str) -> bool:
     return True
 
 
-def _write_note(file: int, seconds: float | None) -> None:
+def _write_note(file: int) -> None:
     """Say who we are, for people: the kernel alone knows who holds a lock."""
-    now = datetime.now(timezone.utc)
-    until = "" if seconds is None else f", probably until {now + timedelta(seconds=seconds):%H:%M} UTC"
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -204,7 +201,8 @@ def _write_note(file: int, seconds: float | None) -> None:
     path = Path(sys.argv[0])
     program = path.parent.name if path.name == "__main__.py" else path.name
     command = " ".join([program, *redacted_command(sys.argv[1:])])
-    text = f"{user} has held it since {now:%Y-%m-%d %H:%M:%S} UTC{until} (process {os.getpid()}: {command})"
+    since = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    text = f"{user} has held it since {since} (process {os.getpid()}: {command})"
     with contextlib.suppress(OSError):  # a full disk: the lock holds without its note
         os.ftruncate(file, 0)
         os.pwrite(file, text.encode()[:LONGEST], 0)

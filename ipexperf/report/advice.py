@@ -159,7 +159,7 @@ def _slower(networks: Mapping[NetworkCase, Judged]) -> str:
     paired = any(name == AGAINST for case in networks for name, _ in case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"
     verdicts = {case: judged.verdict for case, judged in networks.items()}
-    counts = Counter("contended" if verdict.contended else verdict.alone.outcome for verdict in verdicts.values())
+    counts = Counter(verdict.alone.kind for verdict in verdicts.values())
     slower = [case.id for case, verdict in verdicts.items() if verdict.slower]
     if slower:
         return f"{question}: {len(slower)} of {plural(len(networks), 'case')}: {named(slower)}"

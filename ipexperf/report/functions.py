@@ -1,4 +1,4 @@
-"""The summary of functions: which are slower, which are faster, by how much and why; the others in a line."""
+"""The summary of functions: which are slower, which are faster, by how much and why; the others by their times."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ipexperf.judge import growth
-from ipexperf.outcomes import OUTCOMES
 from ipexperf.proof import answers
-from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
+from ipexperf.report.lines import Page, by_meaning, listed, shortened, wrapped
 from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged
 from ipexperf.result import PRIMARY
-from ipexperf.units import digits, plural, seconds
+from ipexperf.units import digits, plural, seconds, seconds_within
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -29,43 +28,70 @@ SHOWN_IN_ROWS = {
     "invalid": "not counted",
     "platform_shift": "moved with the whole run",
 }
-"""The outcomes of which each function is shown, and the heading of each."""
-COUNTED = {"ok": "not slower", "inconclusive": "not known", "no_baseline": "recorded, with no baseline yet"}
-COUNTED |= {"contended": "measured on a busy machine"}
-"""What the others are called where they are counted."""
+"""The outcomes of which it is said why, and the heading of each."""
+IN_TABLES = {
+    "not_comparable": "not comparable",
+    "contended": "measured on a busy machine",
+    "inconclusive": "not known",
+    "no_baseline": "recorded, with no baseline yet",
+    "ok": "not slower",
+}
+"""The others, whose times say all. The heading of each."""
+HEADINGS = {**SHOWN_IN_ROWS, **IN_TABLES}
+
+
+def headline(cases: Sequence[Judged]) -> str:
+    """How many functions there are of each kind. Empty without functions."""
+    counts = Counter(map(_kind, cases))
+    kinds = [kind for kind in dict.fromkeys([*HEADINGS, *counts]) if counts[kind]]
+    counted = ", ".join(f"{counts[kind]} {HEADINGS.get(kind, kind)}" for kind in kinds)
+    text = "; ".join(dict.fromkeys(pairs.against for judged in cases if (pairs := judged.verdict.pairs)))
+    return f"{plural(len(cases), 'function')}{f' beside {text}' if text else ''}: {counted}" if cases else ""
 
 
 def lines(cases: Sequence[Judged]) -> list[str]:
     """The whole summary. Empty without functions."""
-    if not cases:
-        return []
-    counts = Counter(map(_kind, cases))
-    counted = [f"{count} {SHOWN_IN_ROWS.get(kind, COUNTED.get(kind, kind))}" for kind, count in counts.items()]
-    text = "; ".join(dict.fromkeys(pairs.against for judged in cases if (pairs := judged.verdict.pairs)))
-    rows = wrapped(f"{plural(len(cases), 'function')}{f' beside {text}' if text else ''}: {', '.join(counted)}")
-    for outcome, heading in SHOWN_IN_ROWS.items():
-        of_kind = [judged for judged in cases if _kind(judged) == outcome]
+    rows = wrapped(headline(cases))
+    for kind, heading in HEADINGS.items():
+        of_kind = [judged for judged in cases if _kind(judged) == kind]
+        if not of_kind:
+            continue
         of_kind.sort(key=lambda judged: -abs(math.log(judged.verdict.times or 1.0)))
-        rows += [f"{heading}:"] if of_kind else []
-        for details, alike in itertools.groupby(of_kind[:SHOWN], key=_details):
-            rows += [f"  {judged.case.name}" for judged in alike]  # never cut, because people copy them
-            rows += details
+        if kind in IN_TABLES:
+            rows += [f"{heading}; a call (fastest to slowest launch):", *_table(of_kind[:SHOWN])]
+        else:
+            rows.append(f"{heading}:")
+            for details, alike in itertools.groupby(of_kind[:SHOWN], key=_details):
+                rows += [f"  {judged.case.name}" for judged in alike]  # never cut, because people copy them
+                rows += details
         rows += [f"  and {len(of_kind) - SHOWN} more"] if len(of_kind) > SHOWN else []
     return [*rows, *_doubtful(cases)]
 
 
-def loud(judged: Judged) -> bool:
-    """Whether a function is worth a row of its own."""
-    return _kind(judged) in SHOWN_IN_ROWS
+def _table(cases: Sequence[Judged]) -> list[str]:
+    """The time a call of each of these functions, in the middle and at the ends of its launches, and how it changed."""
+    rows = []
+    for measurement, verdict in cases:
+        times = measurement.values(PRIMARY)
+        took = seconds_within(times) if times else "-"
+        rows.append((measurement.case.name, took, of_time(verdict) if verdict.ratio else ""))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    name_width = min(widths[0], Page.width - sum(widths[1:]) - 6)
+    lines = []
+    for name, took, change in rows:
+        fits = len(name) <= name_width
+        lines += [] if fits else [f"  {name}"]
+        lines.append(f"  {(name if fits else ''):<{name_width}}  {took:<{widths[1]}}  {change}".rstrip())
+    return lines
 
 
 def _kind(judged: Judged) -> str:
     verdict = judged.verdict
     if judged.measurement.never_began:
         return "not measured"
-    if verdict.contended or (verdict.outcome == "invalid" and verdict.speed):
-        return "contended" if verdict.contended else "other"
-    return "worse" if verdict.outcome == "regressed" and not verdict.slower else verdict.outcome
+    if verdict.kind == "invalid" and verdict.speed:
+        return "other"
+    return "worse" if verdict.outcome == "regressed" and not verdict.slower else verdict.kind
 
 
 def _details(judged: Judged) -> list[str]:
@@ -100,9 +126,6 @@ def _doubtful(cases: Sequence[Judged]) -> Iterator[str]:
     yield from by_meaning("RESULT NOT COMPARED", meanings)
     meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
     yield from listed("SLOWER AND SLOWER", meaning, slowing(cases))
-    doubt = [f"{judged.case.name} {of_time(judged.verdict)}" for judged in cases if _kind(judged) == "inconclusive"]
-    yield from listed("NOT KNOWN", OUTCOMES["inconclusive"].meaning, doubt)
-    yield from listed("CONTENDED", BUSY, [judged.case.name for judged in cases if judged.verdict.contended])
     valid = [judged for judged in cases if judged.verdict.outcome != "invalid"]  # the rows of others say it already
     answered = [(judged.case.name, pairs.answers) for judged in valid if (pairs := judged.verdict.pairs)]
     other = [f"{name} ({shortened(text)})" for name, text in answered if text]

@@ -20,12 +20,12 @@ MOST = 10
 
 def lines(summary: Summary, run: str | None, environment: Mapping[str, str]) -> list[str]:
     """Append the summary to the job's file if there is one, and return the lines that make annotations."""
-    in_rows = [*summary.networks.values(), *filter(functions.loud, summary.functions)]
-    if not summary.networks and not summary.functions:
+    in_rows = [*summary.networks.values(), *summary.functions]
+    if not in_rows:
         return []
     cases, printed = markdown.rows(in_rows, summary.speeds), []
     if path := environment.get(SUMMARY):
-        conclusions = [*advice(summary), *functions.lines(summary.functions)[:1]]
+        conclusions = [*advice(summary), *filter(None, [functions.headline(summary.functions)])]
         printed += _append(Path(path), cases, summary.line, run, conclusions)
     if environment.get(ACTIONS) == "true":
         printed += annotated(cases, summary.line, fails=summary.fails)

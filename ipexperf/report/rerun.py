@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -79,11 +81,33 @@ def options(
 def chosen(case: Case, asked: Options) -> str:
     """The words that choose the case alone: options for pytest and the commands, or a test for the commands."""
     if not isinstance(case, NetworkCase):
-        return f"-- {shlex.quote(case.name)}"
-    model = registry.models.get(case.model)
+        return f"-- {shlex.quote(here(case.name, Path.cwd()))}"
+    size, index = registry.models.get(case.model).size, asked.index(case.device)
+    target, load = _found_by(case, asked)
+    return options(case, target=target, load=load, plain_size=size, index=index)
+
+
+def explain(run: str, case: Case, asked: Options, against: str | None, stores: str) -> str:
+    """The command that writes a page on why a case is slower. `stores` are the options that name where its run is."""
+    target, load = _found_by(case, asked) if isinstance(case, NetworkCase) else ("", [])
+    found = "".join(f" --perf-load {shlex.quote(name)}" for name in load)
+    found += f" --perf-model {shlex.quote(target)}" if target else ""
+    beside = "" if against is None else f" --against={shlex.quote(against)}"
+    return f"ipexperf explain {run} {shlex.quote(case.id)}{found}{beside}{stores}"
+
+
+def _found_by(case: NetworkCase, asked: Options) -> tuple[str, list[str]]:
+    """What names a network of the user's own, and the files and modules that register leaves."""
     targets = {registry.models.get(name).target for name in registry.models.names()}
     load = [name for name in asked.load if name not in targets and not loading.of_package(name)]
-    return options(case, target=model.target or "", load=load, plain_size=model.size, index=asked.index(case.device))
+    return registry.models.get(case.model).target or "", load
+
+
+def here(test: str, folder: Path) -> str:
+    """The id of a test as pytest takes it in this folder. It begins where pytest has its settings: there or above."""
+    file, colons, rest = test.partition("::")
+    root = next((above for above in (folder, *folder.parents) if (above / file).exists()), folder)
+    return f"{os.path.relpath(root / file, folder)}{colons}{rest}"
 
 
 @dataclass(frozen=True, slots=True)

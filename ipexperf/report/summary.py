@@ -48,8 +48,8 @@ class Summary:
     """What else is said of the run, above its cases."""
     missing: Sequence[str] = ()
     """The ids of accepted cases that it should have measured."""
-    commands: Sequence[str] = ()
-    """Where to look next."""
+    commands: Sequence[tuple[str, str]] = ()
+    """Where to look next, and what each command does."""
     reasons: bool = False
     """Whether a case that failed has its reason below its row. In a run its test has said it."""
 

@@ -82,8 +82,18 @@ def summary_lines(summary: Summary) -> list[str]:
             lines += textwrap.wrap(reason, Page.width - 8, initial_indent=f"{count:>6}  ", subsequent_indent=" " * 8)
     if summary.commands:
         lines.append("where to look next:")
-        lines += [f"  {line}" for line in summary.commands]
+    for command, meaning in summary.commands:  # never cut, because people copy them
+        line = f"  {command}    {meaning}"
+        lines += [line] if len(line) <= Page.width else [f"  {meaning}:", f"    {command}"]
     return lines
+
+
+def brief_lines(summary: Summary) -> list[str]:
+    """The result alone: the verdict on the run, if there is one, and how many cases are what."""
+    judged = [*summary.networks.values(), *summary.functions]
+    counts = Counter(verdict.kind for _, verdict in judged)
+    counted = ", ".join(f"{counts[name]} {title(name)}" for name in sorted(counts, key=place))
+    return [*_whole(summary), f"ipexperf: {plural(len(judged), 'case')}{counted and f': {counted}'}"]
 
 
 def swallowed_lines(failing: Sequence[str]) -> list[str]:
@@ -254,9 +264,7 @@ def _loud(cases: Sequence[Judged]) -> Iterator[str]:
     began = [judged for judged in cases if not judged.measurement.never_began]
     for outcome, row in OUTCOMES.items():
         if not row.fine:
-            ids = [
-                judged.case.id for judged in began if judged.verdict.outcome == outcome and not judged.verdict.contended
-            ]
+            ids = [judged.case.id for judged in began if judged.verdict.kind == outcome]
             yield from listed(title(outcome).upper(), row.meaning, ids)
     yield from listed("CONTENDED", BUSY, [judged.case.id for judged in began if judged.verdict.contended])
     cut = [measurement for measurement, _ in cases if measurement.cut]

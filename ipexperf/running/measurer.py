@@ -6,11 +6,12 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from ipexperf import units
 from ipexperf.bench import user_files
 from ipexperf.case import Case, networks
-from ipexperf.compare import locked
 from ipexperf.compare.against import PairRun
 from ipexperf.compare.group import GroupRequest, GroupRun
 from ipexperf.conduct import interrupts
@@ -20,13 +21,11 @@ from ipexperf.plan.gates import GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.presets import PRESETS
 from ipexperf.report.lines import named
-from ipexperf.report.pace import Pace
 from ipexperf.result import METRICS, Measurement
 from ipexperf.running.case_judge import Postponed
 from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
-    from ipexperf.bench.machine.facts import Facts
     from ipexperf.compare.against import PairPlan
     from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
@@ -40,8 +39,6 @@ AGAIN = 2
 """A case that looked slower is measured again by so many times the launches."""
 FRESH_PROCESSES = 8
 """Least of a second look at memory. If every second process is an odd one, all of eight are in 0.4 %."""
-LAST_RUNS = 30
-"""Only so many are asked how long a group took."""
 T = TypeVar("T")
 
 
@@ -53,40 +50,41 @@ class Measurer:
     ) -> None:
         """`launches` of each case. `suite` is the session of pytest whose tests measure functions, if any do."""
         self.conductor = conductor
-        self.pace = Pace({})
         self._judge = judge
         self._launches = launches
         self._suite = suite
         self._say = say
+        self._playing: GroupRun | PairRun | None = None
         self._waiting: list[Case] = []
         """The cases still to be measured."""
         self._results: dict[Case, Judged | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
 
     @user_files.errors_as_usage()
-    def expect(self, cases: Iterable[tuple[Case, GateWish]], facts: Facts) -> None:
+    def expect(self, cases: Iterable[tuple[Case, GateWish]]) -> None:
         """Announce the cases that `measure` will be called with, so that they can share rounds. Takes the lease."""
         for case, wish in cases:
             self._judge.wishes.setdefault(case, wish)
         self._waiting = list(self._judge.wishes)
-        members = {group.name: group.cases for group in groups.groups(self._waiting)}
-        self.pace = Pace(members, self._seconds_of_groups(facts))
-        if announced := self.pace.announced():
-            self._say(announced)
+        self._say(self._announced())
         # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
-        self.conductor.reserve(self._waiting, self.pace.seconds)
+        self.conductor.reserve(self._waiting)
 
-    def _seconds_of_groups(self, facts: Facts) -> dict[str, float]:
-        """The seconds a case of each group in the newest run on this machine that measured it."""
-        history = self._judge.recorder.history
-        runs = history.runs(LAST_RUNS) if history is not None and self._waiting else []
-        if runs and all(case.device == "cpu" for case in self._waiting):  # a card would have to be asked
-            here = locked.machine_key("cpu", facts, self._judge.options)
-            runs = [run for run in runs if run.machine_key == here]
-        seconds: dict[str, float] = {}
-        for run in reversed(runs):
-            seconds |= run.settled.get("took", {})
-        return seconds
+    @property
+    def progress(self) -> str:
+        """How far the run is, in words. What is decided is done, also while others of its group need more pairs."""
+        pairs = self._playing.comparisons().values() if isinstance(self._playing, PairRun) else ()
+        done = len({judged.case for judged in self._judge.finished}) + sum(pair.ended is not None for pair in pairs)
+        return f"{done} of {units.plural(len(self._judge.wishes), 'case')}"
+
+    def _announced(self) -> str:
+        """How many cases there are, and how long the last run took: no forecast, since that may have had other work."""
+        history, cases = self._judge.recorder.history, units.plural(len(self._waiting), "case")
+        last = next(iter(history.runs(1) if history is not None else []), None)
+        if last is None or last.finished_at is None:
+            return cases
+        took = datetime.fromisoformat(last.finished_at) - datetime.fromisoformat(last.started_at)
+        return f"{cases}; the last run took {units.seconds(took.total_seconds())} for {sum(last.outcomes.values())}"
 
     @user_files.errors_as_usage()
     def measure(self, case: Case, wish: GateWish) -> Judged | Postponed:
@@ -117,7 +115,6 @@ class Measurer:
 
     def _measure_group(self, group: Group[Case]) -> None:
         """Measure the rounds of a group. What was measured is recorded even if this raises."""
-        self.pace.begin()
         try:
             for against, part in self._parts(group):
                 if against is None:
@@ -126,8 +123,7 @@ class Measurer:
                     self._measure_beside(against, part)
         finally:
             self._waiting = [case for case in self._waiting if case not in group.cases]
-        self.pace.end(group.name)
-        if not self.pace.done and self._judge.arms.named is None:
+        if self._waiting and self._judge.arms.named is None:
             self._say_what_was_found(group)
 
     def _say_what_was_found(self, group: Group[Case]) -> None:
@@ -205,6 +201,7 @@ class Measurer:
 
         `so_far` judges the cases. Its argument is the reason for those that still miss launches.
         """
+        self._playing = rounds
         try:
             for _ in rounds.play():
                 self._judge.recorder.so_far(lambda: so_far(UNFINISHED), lambda: rounds.rounds)
@@ -213,6 +210,8 @@ class Measurer:
             self._judge.record_interrupted(so_far(INTERRUPTED))
             self._judge.recorder.add_rounds(rounds.rounds)
             raise
+        finally:
+            self._playing = None
 
     def _record_rounds(self, rounds: GroupRun | PairRun) -> None:
         with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves

@@ -14,10 +14,12 @@ from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import NetworkCase
 from ipexperf.conduct import process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
+from ipexperf.judge.accept import disturbed
+from ipexperf.judge.policy import Policy
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan.values import BASELINE
 from ipexperf.report import rerun
-from ipexperf.result import PRIMARY
+from ipexperf.report.summary import Judged
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from ipexperf.dossier.making import Question
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.matrix import Plan
-    from ipexperf.report.summary import Judged
     from ipexperf.running.case_judge import CaseJudge
 
 
@@ -57,6 +58,7 @@ class Reporter:
         self._judge = judge
         self._options = judge.options
         self._places = places
+        self._folder = folder
         self._pages = judge.options.report and folder / judge.options.report
 
     def check_pages(self, cache: Path) -> None:
@@ -79,10 +81,10 @@ class Reporter:
         from ipexperf.report.block import failure_block
 
         measurement, verdict = judged
-        accept = self._accept(judged.case)
+        uid = self._judge.recorder.uid
+        accept = self._accept(judged, uid[:18] if uid else "last")
         if pairs := verdict.pairs:
             changed: Sequence[str] = pairs.differences
-            accept = accept if pairs.lock else ""
         else:
             before = self._judge.baselines.accepted(measurement)
             changed = differences(before.environment, measurement.environment) if before else []
@@ -161,11 +163,11 @@ class Reporter:
         if newest and newest[0].uid != recorder.uid:  # another run began later
             self.ending.name = recorder.uid[:18]
 
-    def summary(self, environment: Mapping[str, str]) -> list[str]:
+    def summary(self, environment: Mapping[str, str], *, brief: bool = False) -> list[str]:
         """The lines printed at the end. A job of GitHub, which the environment tells of, gets its summary too."""
         from ipexperf.report import github
         from ipexperf.report.summary import Summary
-        from ipexperf.report.table import summary_lines
+        from ipexperf.report.table import brief_lines, summary_lines
 
         settled, finished, ending = self._judge.settled(), self._judge.finished, self.ending
         failed = any(judged.verdict.fails for judged in finished)
@@ -184,7 +186,7 @@ class Reporter:
             commands=list(self._where_to_look(settled)),
         )
         return [
-            *summary_lines(summary),
+            *(brief_lines(summary) if brief else summary_lines(summary)),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {ending.trouble}"] if ending.trouble else []),
             *([f"THE REPORT IS NOT WRITTEN: {ending.unwritten}"] if ending.unwritten else []),
             *ending.dossiers,
@@ -202,55 +204,59 @@ class Reporter:
             chosen, launches = rerun.chosen(case, asked), self._plan.launches
             return rerun.command(chosen, launches, places=self._places, against=arm, variables=variables)
         own = against.own.text if against else ""
-        return rerun.of_function(case.name, arm, own, variables, benchmark=asked.benchmark, build=asked.build)
+        test = rerun.here(case.name, self._folder)
+        return rerun.of_function(test, arm, own, variables, benchmark=asked.benchmark, build=asked.build)
 
-    def _accept(self, case: Case) -> str:
-        """The command that accepts a case as a baseline, or an empty text if it is not recorded."""
-        if "record" in self._options.without:
+    def _accept(self, judged: Judged, run: str) -> str:
+        """The command that accepts a case of a run on purpose, or an empty text if that cannot be."""
+        measurement, verdict = judged
+        if "record" in self._options.without or (verdict.pairs and not verdict.pairs.lock):
             return ""
-        uid, stores = self._judge.recorder.uid, "".join(self._stores())
-        run = uid[:18] if uid else "last"
-        return f'ipexperf baseline accept {run} --case {shlex.quote(case.id)}{stores} --regression-ok --reason "WHY"'
+        busy = " --contended-ok" if disturbed([launch.contended for launch in measurement.counted]) else ""
+        chosen = f"--case {shlex.quote(judged.case.id)}{''.join(self._stores())} --regression-ok{busy}"
+        return f'ipexperf baseline accept {run} {chosen} --reason "WHY"'
 
-    def _where_to_look(self, settled: RunVerdict) -> Iterator[str]:
-        """Commands that say more, each with what it shows."""
+    def _where_to_look(self, settled: RunVerdict) -> Iterator[tuple[str, str]]:
+        """Commands that say more or go on, the most fitting first, each with what it does."""
         if self._judge.recorder.uid is not None:
             yield from self._commands_of_run(settled)
             if self._pages is not None and not self.ending.unwritten:
-                yield f"{self._pages / 'index.html'}    the same, drawn"
+                yield str(self._pages / "index.html"), "the same, drawn"
         if self._plan.left_out:
-            yield "ipexperf cases --why    every cell that was left out, and its reason"
+            yield "ipexperf cases --why", "every cell that was left out, and its reason"
 
-    def _commands_of_run(self, settled: RunVerdict) -> Iterator[str]:
-        """The commands that say more of the recorded run."""
-        from ipexperf.judge.policy import Policy
+    def _commands_of_run(self, settled: RunVerdict) -> Iterator[tuple[str, str]]:
+        """What fits the outcome: find the cause of the worst red case, mend what could not be told, or accept."""
+        run, (database, baselines), named = self.ending.name, self._stores(), self._judge.arms.named
+        judged = [Judged(done.measurement, settled.verdicts[done.case.uid]) for done in self._judge.finished]
+        numbered = [done for done in judged if outcomes.has_numbers(done.verdict.outcome)]
+        kinds = {done.verdict.kind for done in judged if not done.verdict.fails}
+        if red := [done for done in numbered if done.verdict.fails]:
+            worst = max(red, key=lambda done: done.verdict.times or 1.0)
+            if named is None or not named.own.text:
+                arm = None if named is None else named.words.text
+                explain = rerun.explain(run, worst.case, self._options, arm, "".join(self._stores("--perf-")))
+                yield explain, "measure it again, and write a page on why"
+            if accept := self._accept(worst, run):
+                yield accept, "if it is meant"
+        elif named is None and "inconclusive" not in kinds and any(map(_is_new, judged)):
+            reason = "first run" if "no_baseline" in kinds else "faster"
+            accept = f'ipexperf baseline accept {run}{database}{baselines} --reason "{reason}"'
+            yield accept, "judge later runs against this one"
+        if any(done.verdict.untold for done in judged):
+            yield "ipexperf doctor", "what on this machine disturbs a measurement"
+        for kind in sorted(kind for kind in kinds - {"no_baseline"} if not outcomes.is_fine(kind))[:1]:
+            yield f"ipexperf help {kind}", "what it means, and what to do"
+        yield f"ipexperf show {run}{database}", "every number of this run"
+        if any(done.verdict.outcome != "no_baseline" for done in numbered):
+            yield f"ipexperf trend{database}", "the same cases through time"
 
-        run, (database, baselines) = self.ending.name, self._stores()
-        yield f"ipexperf show {run}{database}    every number of this run"
-        outcome_of = {uid: verdict.outcome for uid, verdict in settled.verdicts.items()}
-        numbered = [
-            judged.measurement for judged in self._judge.finished if outcomes.has_numbers(outcome_of[judged.case.uid])
-        ]
-        if numbered:
-            yield f"ipexperf trend{database}        the same cases through time"
-        else:
-            yield "ipexperf doctor    what on this machine disturbs a measurement"
-        loud = set(outcome_of.values()) - {"no_baseline"}
-        if puzzling := [outcome for outcome in outcomes.OUTCOMES if outcome in loud and not outcomes.is_fine(outcome)]:
-            yield f"ipexperf help {puzzling[0]}    what it means, and what to do"
-        enough = Policy().minimum_launches
-        if self._judge.arms.named is None and any(
-            len(measurement.values(PRIMARY)) >= enough for measurement in numbered
-        ):
-            accept = f'ipexperf baseline accept {run}{database}{baselines} --reason "..."'
-            yield f"{accept}    judge later runs against this one"
-
-    def _stores(self) -> tuple[str, str]:
-        """The `--db` and `--baselines` options that `ipexperf` needs to find a run; empty for the default places."""
+    def _stores(self, prefix: str = "--") -> tuple[str, str]:
+        """The options that `ipexperf` needs to find a run and the baselines; empty for the default places."""
         database, folder = self._options.db, self._options.baselines
         return (
-            "" if database == "ipexperf.db" else f" --db {shlex.quote(database)}",
-            "" if folder == Path("baselines") else f" --baselines {shlex.quote(str(folder))}",
+            "" if database == "ipexperf.db" else f" {prefix}db {shlex.quote(database)}",
+            "" if folder == Path("baselines") else f" {prefix}baselines {shlex.quote(str(folder))}",
         )
 
     def _since_accepted(self) -> dict[Case, list[str]]:
@@ -271,3 +277,10 @@ class Reporter:
             return []
         machines = dict.fromkeys(judged.measurement.environment.get("machine_key") for judged in self._judge.finished)
         return [case.id for case in self._judge.baselines.missing(filter(None, machines), self.has_place)]
+
+
+def _is_new(judged: Judged) -> bool:
+    """Whether a case that is complete has no baseline yet, or became faster, so that accepting it says something."""
+    launches = [launch.contended for launch in judged.measurement.counted]
+    enough = len(launches) >= Policy().minimum_launches and not (judged.measurement.cut or disturbed(launches))
+    return enough and judged.verdict.outcome in ("no_baseline", "improved")

@@ -7,7 +7,6 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -104,14 +103,6 @@ def test_runs_on_different_cards_share_the_cpu(make: Callable[..., Lease]) -> No
     assert free("xpu-1", "shared:cpu")
     assert not free("xpu-0", "shared:cpu")
     assert not free("cpu")
-
-
-@process
-def test_others_are_told_when_it_is_probably_done(make: Callable[..., Lease]) -> None:
-    later = rf"probably until {datetime.now(timezone.utc) + timedelta(hours=1):%H}:\d\d UTC"
-    make().take(["cpu"], seconds=3600.0)
-    with Holder("cpu") as other:
-        assert re.search(later, other.refused())
 
 
 @process

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from plugin_suite import ROOT
 from test_plugin_again import judged
 
 from ipexperf.history import History
+from ipexperf.report import rerun
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from plugin_suite import Suite
 
-ID = "tiny-fake-fp32-spin-plain"
+ID, FAKE = "tiny-fake-fp32-spin-plain", ROOT / "tests" / "fakes" / "fake.py"
 
 
 def commands(result: pytest.RunResult) -> list[str]:
@@ -23,7 +27,7 @@ def commands(result: pytest.RunResult) -> list[str]:
 
 @pytest.mark.parametrize(
     ("model", "launches", "offered"),
-    [("tiny", "2", {"show", "trend", "baseline"}), ("tiny", "1", {"show", "trend"}), ("segfault", "2", {"show"})],
+    [("tiny", "2", {"show", "baseline"}), ("tiny", "1", {"show"}), ("segfault", "2", {"show"})],
 )
 def test_only_commands_that_find_numbers_are_offered_and_usual_places_are_not_named(
     suite: Suite, model: str, launches: str, offered: set[str]
@@ -41,8 +45,29 @@ def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(suite: Suite) -> No
     where = "--db 'my history.db' --baselines 'kept here'"
     said = " ".join(result.stdout.str().split())
     assert f'--case {ID} {where} --regression-ok --reason "WHY"' in said
-    assert any(line.startswith(f'ipexperf baseline accept last {where} --reason "..."') for line in commands(result))
-    assert any(line.startswith("ipexperf show last --db 'my history.db'  ") for line in commands(result))
+    assert [line.split("    ")[0].replace(f" --perf-load {FAKE}", "") for line in commands(result)] == [
+        f"ipexperf explain last {ID} --perf-db 'my history.db' --perf-baselines 'kept here'",
+        f'ipexperf baseline accept last --case {ID} {where} --regression-ok --reason "WHY"',
+        "ipexperf show last --db 'my history.db'",
+        "ipexperf trend --db 'my history.db'",
+    ]
+
+
+def test_what_could_not_be_told_is_not_accepted_and_the_machine_is_looked_at(suite: Suite) -> None:
+    suite.busy(99)
+    told = [line.split()[1] for line in commands(suite.run("tiny", "--perf-launches", "2"))]
+    assert told == ["doctor", "help", "show"]
+    refused = suite.command("baseline", "accept", "last", "--reason=why")
+    assert refused.ret == 1
+    assert "measure it again, or accept it with --contended-ok" in refused.stdout.str()
+
+
+def test_a_test_is_named_as_it_is_called_in_the_folder_where_pytest_was_started(tmp_path: Path) -> None:
+    """Its id begins in the folder of pytest's settings."""
+    (tmp_path / "tests" / "unit").mkdir(parents=True)
+    (tmp_path / "tests" / "test_it.py").touch()
+    for folder, called in ((".", "tests/test_it.py"), ("tests", "test_it.py"), ("tests/unit", "../test_it.py")):
+        assert rerun.here("tests/test_it.py::test_a[b::c]", tmp_path / folder) == f"{called}::test_a[b::c]"
 
 
 def test_what_is_on_no_record_cannot_be_accepted(suite: Suite) -> None:
@@ -60,4 +85,4 @@ def test_a_run_that_is_not_the_last_one_is_named_by_its_uid(suite: Suite) -> Non
     told = commands(suite.run("tiny", "--perf-launches", "2"))
     ((uid,),) = suite.query("SELECT uid FROM run WHERE started_at < '2099'")
     assert any(line.startswith(f"ipexperf show {uid[:18]} ") for line in told)
-    assert any(line.startswith(f"ipexperf baseline accept {uid[:18]} ") for line in told)
+    assert told[0].startswith(f"ipexperf baseline accept {uid[:18]} ")

@@ -56,7 +56,7 @@ def test_the_summary_of_a_run() -> None:
     """It has two kinds of steps, twins, dropped turns, and no baseline yet."""
     asked, taught = measured(STEPS), training()
     rounds = [*together(asked, twin=1.0, dropped=2), *together(taught, twin=1.0)]
-    lines = told([*asked, *taught], None, rounds, commands=["ipexperf show last"])
+    lines = told([*asked, *taught], None, rounds, commands=[("ipexperf show last", "every number of this run")])
     golden("run.txt", "\n".join(lines))
     assert max(map(len, lines)) <= 120
     quiet = "".join(told(asked, None, together(asked)))

@@ -104,6 +104,7 @@ def everything() -> Summary:
         function("mean", OK),
         function("file", Verdict("failed", "ValueError: no such file")),
         function("odd", replace(OK, contended=True)),
+        function("new[longer than a table of 80 columns has room for]", Verdict("no_baseline", "none"), 0.0123),
     ]
     rounds = together([one for one, _ in judged[:4]], twin=1.1, dropped=2)
     slow = rounds[1].seats[0]
@@ -121,7 +122,7 @@ def everything() -> Summary:
         unseen=True,
         notes=["a note on the run"],
         missing=["resnet18-cpu-fp32-infer-stock"],
-        commands=["ipexperf show last    every number of this run"],
+        commands=[("ipexperf show last", "every number of this run")],
     )
 
 
