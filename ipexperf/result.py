@@ -30,6 +30,8 @@ MEAN = "mean_step"
 """The mean of a launch's samples, which throughput is made of."""
 THROUGHPUT = "throughput"
 """The metric of speed that grows with it: items per second."""
+FIGURE = "figure"
+"""A number of another tool that is no time, in the unit and with the direction that its series has."""
 Role = Literal["case", "twin", "reference", "against"]
 """The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or
 what the case in the next seat is compared with by `ab` or `--perf-against`."""
@@ -212,6 +214,7 @@ METRICS: dict[str, Metric] = {
         Metric("first_loss", "nat", None),
         Metric("trivial_accuracy", "fraction", None),
         Metric("perplexity", "tokens", None),
+        Metric(FIGURE, "1", None, drawn=True),
     )
 }
 

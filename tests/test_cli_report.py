@@ -91,8 +91,8 @@ def test_pytest_benchmark_has_one_run(path, capsys):
     ("words", "told"),
     [
         (["--markdown", "--limit", "3"], "--limit is for --html"),
-        (["last", "--html", "site"], "a RUN is for --markdown and --pytest-benchmark"),
-        (["last", "--csv"], "a RUN is for --markdown and --pytest-benchmark"),
+        (["last", "--html", "site"], "a RUN is for --markdown, --pytest-benchmark and --pytorch"),
+        (["last", "--csv"], "a RUN is for --markdown, --pytest-benchmark and --pytorch"),
     ],
 )
 def test_what_belongs_to_another_form_is_refused(path, capsys, words, told):

@@ -1,4 +1,4 @@
-"""`ipexperf report`: the history as pages for a browser or CSV, or one run as markdown or for pytest-benchmark."""
+"""`ipexperf report`: the history as pages for a browser or CSV, or one run as markdown or for other tools."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ def add_report(subparsers: console.Subparsers) -> None:
     purpose = "write the history as pages for a browser or as CSV, or one run as markdown or JSON"
     parser = console.declare(subparsers, "report", purpose, run_report, console.HISTORY)
     console.add_history(parser)
-    text = f"of --markdown and --pytest-benchmark: {console.RUN} (default: last)"
+    text = f"of --markdown and the JSON: {console.RUN} (default: last)"
     parser.add_argument("selector", metavar="RUN", nargs="?", help=text)
     forms = parser.add_mutually_exclusive_group(required=True)
     forms.add_argument("--html", type=Path, metavar="DIR", help="write pages there: new, empty, or an older report")
     forms.add_argument("--csv", action="store_true", help="print every point of every run as CSV")
     forms.add_argument("--markdown", action="store_true", help="print the run as markdown")
     forms.add_argument("--pytest-benchmark", action="store_true", help="print the run as JSON of pytest-benchmark")
+    forms.add_argument(
+        "--pytorch", action="store_true", help="print the run as JSON of PyTorch's benchmark database (v3)"
+    )
     newest = "of --html: draw the newest N runs (default: 400)"
     parser.add_argument("--limit", type=console.positive, metavar="N", help=newest)
 
@@ -31,7 +34,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     if arguments.html is None and arguments.limit is not None:
         raise UsageError("--limit is for --html")
     if arguments.selector is not None and (arguments.csv or arguments.html is not None):
-        raise UsageError("--html and --csv have every run: a RUN is for --markdown and --pytest-benchmark")
+        raise UsageError("--html and --csv have every run: a RUN is for --markdown, --pytest-benchmark and --pytorch")
     if arguments.csv:
         return _print_points(arguments)
     return _print_run(arguments) if arguments.html is None else _write_pages(arguments)
@@ -67,8 +70,8 @@ def _print_run(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
         found = summary(history, detail)
-    if arguments.pytest_benchmark:
-        console.say_json(exports.pytest_benchmark(detail))
+    if arguments.pytest_benchmark or arguments.pytorch:
+        console.say_json((exports.pytorch if arguments.pytorch else exports.pytest_benchmark)(detail))
         return 0
     rows = markdown.rows((*found.networks.values(), *found.functions), found.speeds)
     console.say(markdown.text(rows, found.line, detail.run.uid).rstrip())

@@ -1,20 +1,25 @@
-"""`ipexperf db`: a history as a file, joined with others, checked and cut back."""
+"""`ipexperf db`: a history as a file, joined with others and with what other tools measured, checked and cut back."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
-from ipexperf.errors import HistoryError
+from ipexperf.errors import USAGE_ERROR, HistoryError, UsageError
 from ipexperf.units import plural
+
+if TYPE_CHECKING:
+    from ipexperf.history import importing
 
 
 def add_db(subparsers: console.Subparsers) -> None:
-    purpose = "merge, push, prune, check or upgrade a history"
+    purpose = "merge, import, push, prune, check or upgrade a history"
     parser = console.declare(subparsers, "db", purpose, topic=console.HISTORY)
-    below = parser.add_subparsers(metavar="merge|push|prune|check|upgrade", required=True)
+    below = parser.add_subparsers(metavar="merge|import|push|prune|check|upgrade", required=True)
 
     def add(name: str, purpose: str, run: console.Command) -> argparse.ArgumentParser:
         subparser = console.declare(below, name, purpose, run)
@@ -23,6 +28,8 @@ def add_db(subparsers: console.Subparsers) -> None:
 
     merge = add("merge", "copy the runs of other histories into this one", run_merge)
     merge.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
+    imports = add("import", "copy what other tools measured into this one, made if there is none", run_import)
+    imports.add_argument("files", type=Path, nargs="+", metavar="FILE", help="their JSON files, or folders of such")
     push = add("push", "copy the runs of this history into one on a server", run_push)
     push.add_argument("url", metavar="URL", help="its SQLAlchemy URL, such as postgresql://perf@dbhost/perf")
     prune = add("prune", "list old runs, and with --yes delete them", run_prune)
@@ -36,6 +43,39 @@ def add_db(subparsers: console.Subparsers) -> None:
 
 def run_merge(arguments: argparse.Namespace) -> int:
     return _merge(arguments.db, arguments.others, create=False)
+
+
+def run_import(arguments: argparse.Namespace) -> int:
+    """Import each file that can be read, and say what is wrong with the others."""
+    from ipexperf.history import formats, importing
+    from ipexperf.history.store import History
+
+    wrong = 0
+    with ExitStack() as stack:
+        history: History | None = None
+        for path in arguments.files:
+            found = importing.Counts()
+            for file in formats.files(path):
+                try:
+                    tool, runs = formats.read(file)
+                    # Only now, so that nothing but bad files make no history.
+                    history = history or stack.enter_context(History.open(arguments.db))
+                    found += importing.write(history, tool, runs, file)
+                except UsageError as error:  # noqa: PERF203 - the other files are imported
+                    console.complain(f"{file}: {error}")
+                    wrong += 1
+            if any(found):
+                console.say(f"{path}: {_found(found)}")
+    return USAGE_ERROR if wrong else 0
+
+
+def _found(counts: importing.Counts) -> str:
+    """What an import found, in words."""
+    new = f"{plural(counts.new, 'result')} new" if counts.new else "nothing new"
+    there = f"{plural(counts.there, 'result')} there already" if counts.there else ""
+    lost = f"{counts.left_out} without a number: failed, skipped, or of a benchmark that has changed"
+    undated = "the file's own date stands for the run's, which it does not tell" if counts.undated else ""
+    return "; ".join(filter(None, (new, there, lost if counts.left_out else "", undated)))
 
 
 def run_push(arguments: argparse.Namespace) -> int:

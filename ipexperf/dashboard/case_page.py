@@ -14,7 +14,7 @@ from ipexperf.dashboard.story import CaseStory, Story
 from ipexperf.history.bisections import of_cases
 from ipexperf.history.records import Recorded
 from ipexperf.judge.bisection import BisectionRecord
-from ipexperf.judge.environment import FINDINGS, SOURCE
+from ipexperf.judge.environment import FINDINGS, IMPORTED, SOURCE
 from ipexperf.proof import fingerprint_lines, roof_lines, structure
 from ipexperf.ratio import Ratio
 from ipexperf.report import bisections as report
@@ -45,7 +45,7 @@ def context(
         "when": data.moment(run.started_at),
         "outcome": recorded.outcome,
         "why": verdict.reason if verdict else recorded.metrics[PRIMARY].reason,
-        "runs": sum(spot.median is not None for spot in entry.spots),
+        "runs": max(sum(spot.median is not None for spot in spots) for spots in entry.line.spots.values()),
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
         "checks": _checks(recorded),
@@ -55,7 +55,7 @@ def context(
         "ran": _fingerprint(entry),
         "differs": verdict.pairs.differences if verdict and verdict.pairs else (),
         "happened": [_change_row(story, entry, mark) for mark in reversed(entry.marks)],
-        "reproduce": _reproduce(recorded, run.meta),
+        "reproduce": "" if IMPORTED in recorded.environment else _reproduce(recorded, run.meta),
         "data": _data(story, entry, samples),
     }
 
@@ -114,9 +114,9 @@ def _metrics(recorded: Recorded) -> list[dict[str, str]]:
     return [
         {
             "name": summary.metric,
-            "median": data.formatted(summary.metric, summary.median),
-            "lo": data.formatted(summary.metric, summary.lo) if summary.n > 1 else "",
-            "hi": data.formatted(summary.metric, summary.hi) if summary.n > 1 else "",
+            "median": units.amount(summary.median, summary.unit),
+            "lo": units.amount(summary.lo, summary.unit) if summary.n > 1 and summary.lo is not None else "",
+            "hi": units.amount(summary.hi, summary.unit) if summary.n > 1 and summary.hi is not None else "",
             "n": str(summary.n),
         }
         for summary in recorded.metrics.values()

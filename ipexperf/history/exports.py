@@ -1,7 +1,9 @@
-"""One run in the form of pytest-benchmark. Failed and invalid cases are left out, because they have no numbers."""
+"""One run in the forms of other tools. Failed and invalid cases are left out, because they have no numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, cast
 
@@ -10,7 +12,9 @@ from ipexperf.errors import HistoryError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.judge import rounds
 from ipexperf.outcomes import has_numbers
+from ipexperf.ratio import numbers
 from ipexperf.result import PRIMARY, RoundRecord
+from ipexperf.verdict import Verdict
 
 
 def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
@@ -94,3 +98,66 @@ def _benchmark(recorded: Recorded, paired: list[dict[str, Any]]) -> dict[str, An
         "options": {},
         "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
     }
+
+
+def pytorch(detail: RunDetail) -> list[dict[str, Any]]:
+    """Export a run for PyTorch's benchmark database (version 3): a record for each metric of each case.
+
+    What uploads it adds the repository, the workflow and the job. All values of `extra_info` are texts there.
+    """
+    run, environment = detail.run, detail.environment
+    hardware, software = environment.get("hardware") or {}, environment.get("software") or {}
+    card = hardware.get("accelerator") or {}
+    runner = {
+        "name": hardware.get("host") or "",
+        "type": run.machine_key,
+        "cpu_info": hardware.get("cpu") or "",
+        "cpu_count": hardware.get("cores") or 0,
+        **({"gpu_info": card["properties"], "gpu_count": 1} if card.get("properties") else {}),
+    }
+    versions = {name: software[name] for name in ("torch", "ipex") if software.get(name)}
+    of_run = {
+        "timestamp": int(datetime.fromisoformat(run.started_at).timestamp()),
+        "schema_version": "v3",
+        "name": run.meta.get("suite", ""),
+        "head_branch": run.branch or "",
+        "head_sha": run.commit or "",
+        "runners": [runner],
+        "dependencies": {name: {"version": version} for name, version in versions.items()},
+    }
+    return [{**of_run, **record} for recorded in _sound(detail) for record in _records(recorded)]
+
+
+def _records(recorded: Recorded) -> Iterator[dict[str, Any]]:
+    case = recorded.case
+    axes, judged = case.axes, recorded.verdict
+    every = {verdict.metric: verdict for verdict in (judged, *judged.others) if verdict} if judged else {}
+    told = {"device": case.device, "case": case.id, "run": recorded.run_uid, "outcome": recorded.outcome}
+    benchmark = {"name": "ipexperf", "mode": axes.get("mode", ""), "dtype": axes.get("dtype", "")}
+    kind = "model" if "model" in axes else "function"
+    model = {"name": axes.get("model", case.name), "type": kind, "backend": axes.get("stack", "")}
+    for name, summary in recorded.metrics.items():
+        if not (values := recorded.values.get(name)):
+            continue
+        direction = "unknown" if summary.higher_is_better is None else str(summary.higher_is_better).lower()
+        yield {
+            "benchmark": {**benchmark, "extra_info": {**told, **_texts(case.inputs)}},
+            "model": model,
+            "metric": {
+                "name": name,
+                "benchmark_values": list(values),
+                "extra_info": {"unit": summary.unit, "higher_is_better": direction, **_judged(every.get(name))},
+            },
+        }
+
+
+def _judged(verdict: Verdict | None) -> dict[str, str]:
+    """The verdict on a metric with its interval, as texts."""
+    if verdict is None:
+        return {}
+    bounds = {name: value for name, value in numbers(verdict.ratio).items() if value is not None}
+    return {"verdict": verdict.outcome, "reason": verdict.reason, **_texts(bounds)}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}

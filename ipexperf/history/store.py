@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 Status = Literal["running", "finished", "interrupted", "failed"]
 
+MOST_NAMED = 10_000
+"""The most rows that a statement names: SQLite takes 32,766."""
 # Statements that run for every case are built once: building takes as long as running them.
 _RUN = (
     # Without `meta`: that of a run on many hosts has the names of all groups.
@@ -56,7 +58,7 @@ _RUN = (
 _META = select(run.c.meta).where(run.c.id == bindparam("run_id"))
 _NAMED = {
     table: select(table.c.uid, table.c.id).where(table.c.uid.in_(bindparam("uids", expanding=True)))
-    for table in (environment, lock, case, series, policies, baseline, bisection)
+    for table in (environment, lock, case, series, run, policies, baseline, bisection)
 }
 _SERIES = (
     select(case.c.id.label("case_id"), series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
@@ -335,7 +337,12 @@ def identify_all(connection: Connection, table: Table, documents: Iterable[Mappi
 
 
 def _named(connection: Connection, table: Table, uids: Iterable[str]) -> dict[str, int]:
-    return {row.uid: row.id for row in connection.execute(_NAMED[table], {"uids": list(uids)})}
+    every = list(uids)
+    ids = {}
+    for first in range(0, len(every), MOST_NAMED):
+        named = {"uids": every[first : first + MOST_NAMED]}
+        ids.update({row.uid: row.id for row in connection.execute(_NAMED[table], named)})
+    return ids
 
 
 def insert_missing(connection: Connection, table: Table) -> Any:

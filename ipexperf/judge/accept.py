@@ -26,7 +26,7 @@ from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
 from ipexperf.judge import metrics
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded
-from ipexperf.judge.environment import RAN, changed_case, differences, incomparable
+from ipexperf.judge.environment import IMPORTED, RAN, changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
 from ipexperf.judge.spread import compare, usual_noise
@@ -249,6 +249,8 @@ def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sur
 
 
 def _session(baselines: Baselines, candidate: ProposedCase, policy: Policy) -> Session:
+    if tool := candidate.environment.get(IMPORTED):
+        raise _RefusedError(f"it was imported from {tool}: measure it with ipexperf, and accept that")
     if not has_numbers(candidate.outcome):
         raise _RefusedError(f"it is {candidate.outcome}" + (f": {candidate.reason}" if candidate.reason else ""))
     if candidate.contended:

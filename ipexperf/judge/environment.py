@@ -10,6 +10,8 @@ from ipexperf.sentences import few
 
 SOURCE = "source"
 """The section with the digest of each of the user's files that ran."""
+IMPORTED = "imported"
+"""The key whose value is the tool that measured, where that was another one."""
 FINDINGS = ("variables", "software", "libraries", SOURCE, "hardware", "placement")
 """The sections whose differences explain a verdict. Not `git`, which differs in every run."""
 RAN = ("variables", "software", "libraries", SOURCE)

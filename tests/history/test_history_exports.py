@@ -15,6 +15,7 @@ from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, ma
 import ipexperf
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, exports
+from ipexperf.ratio import Ratio
 from ipexperf.verdict import Verdict
 
 NAME = "resnet50-cpu-bf16-infer-ipex[16]"
@@ -127,3 +128,33 @@ def test_each_query_returns_a_frame(path):
     for table in (runs, shown, compared):
         assert isinstance(table, pd.DataFrame)
     assert {str(shown[name].dtype) for name in ("median", "mad", "ratio")} == {"float64"}
+
+
+EXTRA = {"extra_info"}
+PUBLISHED = {
+    "benchmark": {"name", "mode", "dtype", *EXTRA},
+    "model": {"name", "type", "backend", "origins", *EXTRA},
+    "metric": {"name", "benchmark_values", "target_value", *EXTRA},
+}
+"""The fields of PyTorch's table `oss_ci_benchmark_v3`. What is in `extra_info` is a text there."""
+
+
+def test_pytorchs_database_gets_a_record_for_each_metric_with_its_verdict(path):
+    """The verdict and its interval are on the metric that was judged."""
+    verdict = Verdict("regressed", "12 % slower", ratio=Ratio(1.12, 1.1, 1.14))
+    with History.open(path) as history:
+        history.record(history.find_run("last").uid, make_measurement(steps=STEPS), verdict, again=True)
+        records = exports.pytorch(history.show("last"))
+    assert {record["benchmark"]["extra_info"]["outcome"] for record in records} == {"regressed", "ok"}
+    for record in records:
+        assert all(set(record[part]) <= fields for part, fields in PUBLISHED.items())
+        every = [*record["benchmark"]["extra_info"].values(), *record["metric"]["extra_info"].values()]
+        assert all(isinstance(value, str) for value in every)
+    (time,) = [x for x in records if x["metric"]["name"] == "step_time" and x["benchmark"]["dtype"] == "bf16"]
+    assert (time["head_sha"], time["schema_version"], time["timestamp"]) == ("a1b2c3d4e5f6", "v3", 1777708800)
+    assert time["model"] == {"name": "resnet50", "type": "model", "backend": "ipex"}
+    assert time["dependencies"]["torch"] == {"version": "2.8.0+cpu"}
+    told = time["metric"]
+    assert told["benchmark_values"] == list(STEPS)
+    words = {"unit": "s", "higher_is_better": "false", "verdict": "regressed", "reason": "12 % slower"}
+    assert told["extra_info"] == {**words, "ratio": "1.12", "lo": "1.1", "hi": "1.14"}

@@ -6,8 +6,9 @@ function spread(value, runs) {
   return value === undefined || Array.isArray(value) ? value : runs.map(() => value);
 }
 
-const METRICS = Object.keys(DATA.trends);
-const PRIMARY = DATA.trends[METRICS[0]];
+const NAMES = Object.keys(DATA.trends);
+const METRICS = NAMES.filter((name) => DATA.trends[name].median.some((value) => value !== null)); // what was imported may have no time
+const PRIMARY = DATA.trends[NAMES[0]];
 for (const one of Object.values(DATA.trends)) one.run ??= PRIMARY.run;
 PRIMARY.n = spread(PRIMARY.n, PRIMARY.run);
 DATA.verdict = spread(DATA.verdict, PRIMARY.run);
