@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,9 +10,10 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ipexperf.errors import UsageError
+from ipexperf.history import kinds
 from ipexperf.redaction import redacted
 from ipexperf.result import THROUGHPUT
 from ipexperf.sentences import few
@@ -27,6 +27,13 @@ SECONDS = {
 """The units of time that tools write."""
 SHOWN = 60
 """Characters of a wrong value in a message."""
+EXPECTED: dict[type, str] = {
+    str: "a text",
+    float: "a finite number",
+    datetime: "a date and time",
+    dict: "an object",
+    list: "a list",
+}
 UNNAMED = "unnamed"
 """The machine of a run that does not name it."""
 Document: TypeAlias = Mapping[str, Any]
@@ -66,8 +73,8 @@ class Format(NamedTuple):
     """A format of a tool. Its shape is checked before it is read."""
 
     name: str
-    known: Callable[[Any], bool]
     shape: Any
+    """It has a key or more that no document of another format has."""
     read: Callable[[Any, Path], Iterable[ToolRun]]
 
 
@@ -84,8 +91,10 @@ def read(path: Path) -> tuple[str, list[ToolRun]]:
         document = _parsed(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if any(map(_describes_asv, document.values() if isinstance(document, dict) else ())):
+        return "asv", []
     for tool in FORMATS:
-        if tool.known(document):
+        if _known(document, tool.shape):
             document = [document] if isinstance(tool.shape, list) and isinstance(document, dict) else document
             if wrong := _misfit(document, tool.shape):
                 raise UsageError(wrong)
@@ -120,8 +129,8 @@ def _parsed(text: str) -> Any:
 def _misfit(value: Any, shape: Any, place: str = "") -> str:
     """Return where a value is not of a shape, and what is expected there, or an empty text.
 
-    A shape is a type, a tuple of possible values, a list of one shape, or keys with the shapes of their members. The
-    member of a key that ends with `?` may be missing or null.
+    A shape is a type, a Literal, a list of one shape, or keys with the shapes of their members. The member of a key
+    that ends with `?` may be missing or null.
     """
     found: Iterator[str] = iter(())
     if isinstance(shape, dict) and isinstance(value, dict):
@@ -130,35 +139,20 @@ def _misfit(value: Any, shape: Any, place: str = "") -> str:
         found = (_misfit(value.get(names[key]), shape[key], f"{place}.{names[key]}".lstrip(".")) for key in wanted)
     elif isinstance(shape, list) and isinstance(value, list):
         found = (_misfit(member, shape[0], f"{place}[{number}]") for number, member in enumerate(value))
-    elif expected := _expected(value, shape):
+    elif not (_moment(value) if shape is datetime else value is not None and kinds.fits(value, shape)):
         plain = {list: "a list", dict: "an object", type(None): "missing"}
-        return f"{place or 'the file'} is {plain.get(type(value)) or repr(value)[:SHOWN]}, expected {expected}"
+        told = plain.get(type(value)) or repr(value)[:SHOWN]
+        choices = " or ".join(map(str, get_args(shape)))
+        kind = type(shape) if isinstance(shape, dict | list) else shape
+        expected = f"{choices}, which is all that this program reads" if choices else EXPECTED[kind]
+        return f"{place or 'the file'} is {told}, expected {expected}"
     return next(filter(None, found), "")
 
 
-def _expected(value: Any, shape: Any) -> str:
-    """What is expected in place of a value, or an empty text where it is right."""
-    if isinstance(shape, tuple):
-        return "" if value in shape else f"{' or '.join(map(str, shape))}: nothing else is read"
-    if shape is float:
-        return "" if _is_number(value) else "a finite number"
-    if shape is datetime:
-        return "" if isinstance(value, str) and _moment(value) else "a date and time"
-    kind = type(shape) if isinstance(shape, dict | list) else shape
-    return "" if isinstance(value, kind) else {dict: "an object", list: "a list", str: "a text"}.get(kind, str(kind))
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return value.__class__ in (int, float) and math.isfinite(value)
-    except OverflowError:  # an integer of 400 digits
-        return False
-
-
-def _moment(text: str) -> datetime | None:
+def _moment(text: Any) -> datetime | None:
     """Return a moment, in UTC where it names no zone, or None if it is none."""
     try:
-        moment = datetime.fromisoformat(text.replace("/", "-"))
+        moment = datetime.fromisoformat(str(text).replace("/", "-"))
         return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except (OverflowError, ValueError):
         return None
@@ -173,9 +167,12 @@ def _words(*words: object) -> str:
     return " ".join(str(word) for word in words if word)
 
 
-def _with(*keys: str) -> Callable[[Any], bool]:
-    """Whether a document, or the first one of a list, has these keys."""
-    return lambda document: set(keys) <= _keys(document[0] if isinstance(document, list) and document else document)
+def _known(document: Any, shape: Any) -> bool:
+    """Whether a document, or the first one of a list, has the keys that this shape needs."""
+    inside = shape[0] if isinstance(shape, list) else shape
+    return {key for key in inside if not key.endswith("?")} <= _keys(
+        document[0] if document and isinstance(document, list) else document
+    )
 
 
 def _keys(document: Any) -> set[str]:
@@ -241,8 +238,8 @@ def _repeated(name: str, benchmarks: Sequence[Document]) -> Result:
 
 _NUMBERS = dict.fromkeys(("real_time?", "cpu_time?", "items_per_second?"), float)
 _GOOGLE_BENCHMARK = {
-    "context": {"date": datetime, "json_schema_version?": (1,), "host_name?": str},
-    "benchmarks": [{"name": str, "run_name?": str, "time_unit?": tuple(SECONDS), **_NUMBERS}],
+    "context": {"date": datetime, "json_schema_version?": Literal[1], "host_name?": str},
+    "benchmarks": [{"name": str, "run_name?": str, "time_unit?": Literal["s", "ms", "us", "ns"], **_NUMBERS}],
 }
 
 
@@ -322,7 +319,7 @@ def _describes_asv(benchmark: Any) -> bool:
 
 
 _ASV = {
-    "version": (1, 2),
+    "version": Literal[1, 2],
     "commit_hash": str,
     "params": {"machine": str},
     "results": dict,
@@ -361,7 +358,7 @@ def _treeherder(document: Sequence[Document], _: Path) -> Iterator[ToolRun]:
         yield ToolRun(platform, [*named.values()], _moment(moment), revision, grows=True)
 
 
-_VALUE = {"name": str, "unit?": str, "lowerIsBetter?": bool}
+_VALUE = {"name": str, "unit?": str, "lowerIsBetter?": Literal[True, False]}
 _SUITE = {**_VALUE, "value?": float, "extraOptions?": [str], "subtests?": [{**_VALUE, "value": float}]}
 _PERFHERDER = {"framework": {"name?": str}, "suites": [_SUITE], "application?": {"name?": str}}
 _POINT = {"push_timestamp": datetime, "revision": str, "value": float}
@@ -404,7 +401,7 @@ def _of_record(record: Document) -> Result | None:
 
 _PYTORCH = [
     {
-        "schema_version?": ("v3",),
+        "schema_version?": Literal["v3"],
         "timestamp?": float,
         "benchmark": {"name": str, "extra_info?": dict},
         "model?": dict,
@@ -414,13 +411,12 @@ _PYTORCH = [
     }
 ]
 FORMATS = (
-    Format("pytest-benchmark", _with("benchmarks", "machine_info"), _PYTEST_BENCHMARK, _pytest_benchmark),
-    Format("google-benchmark", _with("benchmarks", "context"), _GOOGLE_BENCHMARK, _google_benchmark),
-    Format("asv", _with("commit_hash", "results"), _ASV, _asv),
-    Format("asv", _with("machine", "arch", "os"), {"version": (1,)}, lambda *_: ()),
-    Format("asv", lambda found: any(map(_describes_asv, found.values() if _keys(found) else ())), {}, lambda *_: ()),
-    Format("hyperfine", _with("results"), _HYPERFINE, _hyperfine),
-    Format("perfherder", _with("framework", "suites"), _PERFHERDER, _perfherder),
-    Format("perfherder", _with("suite", "platform", "data"), _TREEHERDER, _treeherder),
-    Format("pytorch", _with("metric", "benchmark"), _PYTORCH, _pytorch),
+    Format("pytest-benchmark", _PYTEST_BENCHMARK, _pytest_benchmark),
+    Format("google-benchmark", _GOOGLE_BENCHMARK, _google_benchmark),
+    Format("asv", _ASV, _asv),
+    Format("asv", {"machine": str, "arch": str, "os": str, "version": Literal[1]}, lambda *_: ()),
+    Format("hyperfine", _HYPERFINE, _hyperfine),
+    Format("perfherder", _PERFHERDER, _perfherder),
+    Format("perfherder", _TREEHERDER, _treeherder),
+    Format("pytorch", _PYTORCH, _pytorch),
 )

@@ -55,8 +55,11 @@ def write(history: History, tool: str, runs: Sequence[ToolRun], file: Path) -> C
     if runs and not any(run.results for run in runs):
         raise UsageError("it has no results")
     modified = datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)
-    with history.writing() as connection:
-        return sum((_write(connection, tool, run, modified) for run in runs), Counts())
+    try:
+        with history.writing() as connection:
+            return sum((_write(connection, tool, run, modified) for run in runs), Counts())
+    except OverflowError:
+        raise UsageError("it has an integer that is too large for a number here") from None
 
 
 def _write(connection: Connection, tool: str, run: ToolRun, modified: datetime) -> Counts:
