@@ -15,15 +15,12 @@ from ipexperf.history.bisections import of_cases
 from ipexperf.history.records import Recorded
 from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.environment import FINDINGS, IMPORTED, SOURCE
-from ipexperf.proof import fingerprint_lines, roof_lines, structure
-from ipexperf.ratio import Ratio
+from ipexperf.proof import fingerprint_lines, roof_lines
 from ipexperf.report import bisections as report
 from ipexperf.report.moved import changed
 from ipexperf.report.rerun import assignments, command, of_function, options
 from ipexperf.result import PRIMARY
 
-DOTS = 120
-"""Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""
 SURROUNDINGS = tuple(section for section in FINDINGS if section != SOURCE)
 """What breaks a line through time. Whoever edits every day would have dots instead."""
 LOG_LINES = 12
@@ -31,9 +28,7 @@ CHANGES = 12
 """Changes of the fingerprint to show. `ipexperf show RUN CASE` shows all."""
 
 
-def context(
-    story: Story, entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]
-) -> dict[str, Any]:
+def context(story: Story, entry: CaseStory) -> dict[str, Any]:
     """Return the context of the template. Blocks without content are left out of the page."""
     recorded, run = entry.newest, story.run_of(entry)
     verdict = recorded.verdict
@@ -56,7 +51,7 @@ def context(
         "differs": verdict.pairs.differences if verdict and verdict.pairs else (),
         "happened": [_change_row(story, entry, mark) for mark in reversed(entry.marks)],
         "reproduce": "" if IMPORTED in recorded.environment else _reproduce(recorded, run.meta),
-        "data": _data(story, entry, samples),
+        "data": _data(story, entry),
     }
 
 
@@ -97,17 +92,12 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
         word = "worse" if verdict_of_metric.outcome == "regressed" else "better"
         rows.append((verdict_of_metric.metric, changed(verdict_of_metric), f"{word} than what it was compared with"))
     if entry.factor is not None:
-        rows.append(("over stock fp32", f"{entry.factor.value:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
+        rounds = units.plural(entry.factor.rounds, "round")
+        in_turns = f"{entry.factor.bounds}, in turns, {rounds}" if entry.factor.rounds else "throughput, same run"
+        rows.append(("over stock fp32", f"{entry.factor.value:.2f}\N{MULTIPLICATION SIGN}", in_turns))
     if score := recorded.accuracy:
         rows.append((score[0], data.formatted(*score), ""))
     return rows
-
-
-def _over(factor: Ratio) -> str:
-    """Explain where a ratio comes from."""
-    if not factor.rounds:
-        return "throughput, same run"
-    return f"{factor.bounds}, in turns, {units.plural(factor.rounds, 'round')}"
 
 
 def _metrics(recorded: Recorded) -> list[dict[str, str]]:
@@ -126,14 +116,14 @@ def _metrics(recorded: Recorded) -> list[dict[str, str]]:
 
 def _checks(recorded: Recorded) -> list[dict[str, Any]]:
     """Return every check of proof and accuracy once, failed ones first."""
-    launches: dict[tuple[str, str, str, str, bool], list[int]] = {}
-    for launch in recorded.counted:
-        for kind in ("proof", "accuracy"):
-            for check in launch.document.get(kind, ()):
-                key = (kind, check["name"], check["found"], check["expected"], check["ok"])
-                launches.setdefault(key, []).append(launch.index)
-    names = ("kind", "name", "found", "expected", "ok")
-    rows = [{**dict(zip(names, key, strict=True)), "launches": indexes} for key, indexes in launches.items()]
+    names = ("name", "found", "expected", "ok")
+    checks = [
+        (kind, *(check[name] for name in names))
+        for launch in recorded.counted
+        for kind in ("proof", "accuracy")
+        for check in launch.document.get(kind, ())
+    ]
+    rows = [dict(zip(("kind", *names), check, strict=True)) for check in dict.fromkeys(checks)]
     return sorted(rows, key=lambda row: bool(row["ok"]))
 
 
@@ -150,7 +140,7 @@ def _failures(recorded: Recorded) -> list[dict[str, str]]:
 
 
 def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
-    """Return the fingerprint, and its differences from the baseline, the other arm or the run before."""
+    """Return the fingerprint, and its differences from the baseline or the other arm."""
     state, fingerprint = entry.newest.common_fingerprint
     if fingerprint is None:
         return None
@@ -160,14 +150,6 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     if judged and judged.changes:
         other = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
         rows.append((f"otherwise than in the {other}", list(judged.changes[:CHANGES])))
-    before = entry.before.fingerprint if entry.before else None
-    if before and before["version"] == fingerprint["version"] and before["digest"] != fingerprint["digest"]:
-        lines = (
-            structure.diff(before, fingerprint).lines() if "structure" in before and "structure" in fingerprint else []
-        )
-        rows.append(
-            ("different from the run before", lines[:CHANGES] or ["only the digests are known, and they differ"])
-        )
     if state.changes:
         rows.append(("between the launches of this run", list(state.changes[:CHANGES])))
     return {"line": fingerprint_lines.in_one_line(fingerprint), "reason": state.reason, "changes": rows}
@@ -175,7 +157,7 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
 
 def _change_row(story: Story, entry: CaseStory, mark: Mark) -> dict[str, Any]:
     run = story.board.runs[mark.run]
-    change, levels = data.moved(mark, entry.found(mark))
+    change, levels = data.moved(mark, entry)
     return {"mark": mark, "when": data.moment(run.started_at), "change": change, "levels": levels}
 
 
@@ -194,9 +176,7 @@ def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
     return command(chosen, max(1, len(recorded.counted)), variables=variables)
 
 
-def _data(
-    story: Story, entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]
-) -> dict[str, Any]:
+def _data(story: Story, entry: CaseStory) -> dict[str, Any]:
     verdicts = [entry.line.verdicts.get(spot.run) for spot in entry.spots]
     baselines = [verdict.baseline if verdict else None for verdict in verdicts]
     between = [
@@ -215,22 +195,5 @@ def _data(
                 for mark in entry.marks
             ]
             or None,
-            "samples": [
-                {
-                    "run": place,
-                    "launches": [[data.short(value) for value in thinned(values)] for values in launches.values()],
-                }
-                for place, launches in samples
-            ]
-            or None,
         }
     )
-
-
-def thinned(values: Sequence[float]) -> list[float]:
-    """Return the samples in order of size, evenly thinned out if there are many."""
-    ordered = sorted(values)
-    if len(ordered) <= DOTS:
-        return ordered
-    bounds = [round(place * len(ordered) / DOTS) for place in range(DOTS + 1)]
-    return [ordered[(first + last) // 2] for first, last in pairwise(bounds)]

@@ -7,38 +7,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from ipexperf.history import History
 from ipexperf.history.board import Board, Line
 from ipexperf.history.changed import Event, Examined
 from ipexperf.history.medians import Moment
 from ipexperf.judge.changes import ChangePoint
 from ipexperf.judge.environment import FINDINGS, differences
-from ipexperf.outcomes import OUTCOMES, is_fine, row, title
+from ipexperf.outcomes import is_fine, row, title
 from ipexperf.result import PRIMARY
 from ipexperf.verdict import PairsEvidence
 
 
-class Look(NamedTuple):
-    """How pages show a kind of event."""
-
-    glyph: str
-    tone: str
-    word: str
-
-
-LOOKS = {
-    "slower": Look("\N{BLACK DOWN-POINTING TRIANGLE}", "warm", "became slower"),
-    "faster": Look("\N{BLACK UP-POINTING TRIANGLE}", "cool", "became faster"),
-    "recovered": Look("\N{ANTICLOCKWISE OPEN CIRCLE ARROW}", "good", "recovered"),
-    "environment": Look("\N{BLACK DIAMOND}", "other", "another environment"),
-    "accepted": Look("\N{BLACK STAR}", "good", "accepted as baseline"),
-    **{name: Look(outcome.glyph, outcome.tone, title(name)) for name, outcome in OUTCOMES.items() if outcome.moved},
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One event of a series. `kind` is one of LOOKS."""
+    """One event of a series. `kind` is slower, faster, recovered, environment, accepted, or an outcome."""
 
     run: int
     kind: str
@@ -53,11 +34,12 @@ class Mark:
     @property
     def better(self) -> bool:
         """Whether the case became faster."""
-        return self.look.tone == "cool"
+        return self.kind == "faster" or is_fine(self.kind)
 
     @property
-    def look(self) -> Look:
-        return LOOKS[self.kind]
+    def worse(self) -> bool:
+        """Whether the case became slower, or fails."""
+        return self.kind == "slower" or (row(self.kind).moved and not self.better)
 
 
 class DrawnLevel(NamedTuple):
@@ -71,15 +53,10 @@ class DrawnLevel(NamedTuple):
 class Differences:
     """Differences between environments, cached because many cases ask for the same pair."""
 
-    def __init__(self, history: History, board: Board) -> None:
-        self._history = history
+    def __init__(self, board: Board) -> None:
         self._board = board
         self._places = {run_id: place for place, run_id in enumerate(board.run_ids)}
         self._cache: dict[tuple[int, int, Sequence[str]], tuple[str, ...]] = {}
-
-    def day(self, place: int) -> str:
-        """Return the day of a run on the board."""
-        return self._board.runs[place].started_at[:10]
 
     def place(self, moment: Moment) -> int | None:
         """Return the place of a run on the board, or None if it is older."""
@@ -95,14 +72,6 @@ class Differences:
             self._cache[old, new, sections] = tuple(differences(environments[old], environments[new], sections))
         return self._cache[old, new, sections]
 
-    def of_runs(self, line: Line, last: Moment, first: Moment) -> tuple[str, ...]:
-        """Return the differences for a case between two runs. The older one may be missing from the board."""
-        places = (self.place(last), self.place(first))
-        if places[0] is not None and places[1] is not None:
-            return self.between(line, places[0], places[1])
-        old, new = (self._history.environment(run.uid, line.case.uid) for run in (last, first))
-        return tuple(differences(old, new))
-
 
 def marks(line: Line, examined: Examined, differ: Differences) -> Iterable[Mark]:
     """Yield a mark for each change that began on the board, and for each recovery."""
@@ -116,7 +85,7 @@ def marks(line: Line, examined: Examined, differ: Differences) -> Iterable[Mark]
             yield Mark(back, "recovered", text, lines, recovery.ratio, recovery.old, recovery.new)
 
 
-def judged(line: Line, changes: Sequence[Mark], differ: Differences) -> Iterable[Mark]:
+def judged(line: Line, changes: Sequence[Mark]) -> Iterable[Mark]:
     """Yield a mark for each verdict that something moved, with its own cause, unless one of the `changes` is the same.
 
     Consecutive runs with the same verdict beside the same baseline or arm are one event.
@@ -136,8 +105,7 @@ def judged(line: Line, changes: Sequence[Mark], differ: Differences) -> Iterable
         lines = evidence.differences if evidence else ()
         # Beside an arm of its own commit a later run says nothing of this event.
         over = number + 1 < len(events) and not (isinstance(evidence, PairsEvidence) and not evidence.lock)
-        word = title(verdict.outcome)
-        text = f"{word}, until {differ.day(events[number + 1][0])}" if over else word
+        text = f"{title(verdict.outcome)}, and later no more" if over else title(verdict.outcome)
         yield Mark(runs[0], verdict.outcome, text, lines, verdict.ratio, before, after, undone=over)
 
 
@@ -175,4 +143,7 @@ def _around(line: Line, examined: Examined, change: ChangePoint, differ: Differe
     vague = [f"95 % sure: between the runs of {ends[0]} and {ends[1]}"] if change.latest > change.earliest else []
     commits_differ = last.commit and first.commit and last.commit != first.commit
     commits = [f"commits {(last.commit or '')[:10]}..{(first.commit or '')[:10]}"] if commits_differ else []
-    return (*vague, *commits, *differ.of_runs(line, last, first))
+    places = differ.place(last), differ.place(first)
+    # A run that is older than the board has no environment on it.
+    known = () if places[0] is None or places[1] is None else differ.between(line, places[0], places[1])
+    return (*vague, *commits, *known)

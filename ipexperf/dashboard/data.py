@@ -17,7 +17,6 @@ from ipexperf.history.records import Recorded
 from ipexperf.outcomes import place
 from ipexperf.outcomes import row as row_of
 from ipexperf.result import METRICS, PRIMARY, accuracies
-from ipexperf.verdict import Verdict
 
 OURS = "ipexperf"
 """The first word of a run's command, unless pytest ran it."""
@@ -99,15 +98,22 @@ def spark(line: Line) -> dict[str, Any]:
     return {"spark": [value and short(value / base) for value in steps(spots)], "red": red or None}
 
 
-def moved(mark: Mark, verdict: Verdict | None) -> tuple[str, list[str]]:
-    """Return how far something moved, and both levels: of the time, or of the metric that failed in its place."""
-    if mark.kind == "regressed" and verdict and not verdict.slower:
+def moved(mark: Mark, entry: CaseStory) -> tuple[str, list[str]]:
+    """Return how far something moved, and both levels: of the time, or of the metric that failed in its place.
+
+    A verdict that still holds says it as everywhere else: with the numbers of the newest run.
+    """
+    verdict = entry.found(mark)
+    if verdict and mark.worse and not verdict.slower:
         for other in verdict.others:
-            if other.outcome == mark.kind and other.times and other.level:
+            if other.outcome == verdict.outcome and other.times and other.level:
                 levels = [formatted(other.metric, value) for value in (other.level.before, other.level.now)]
                 return f"{other.metric.replace('_', ' ')} {units.percent(other.times)}", levels
-    times = [formatted(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
-    return units.percent(mark.ratio) if mark.ratio else "", times
+    ratio, before, after = mark.ratio, mark.before, mark.after
+    if verdict and verdict.times and entry.now.median:
+        ratio, before, after = verdict.times, entry.now.median / verdict.times, entry.now.median
+    times = [formatted(PRIMARY, value) for value in (before, after) if value is not None]
+    return units.percent(ratio) if ratio else "", times
 
 
 def right(recorded: Recorded) -> str | None:
@@ -122,6 +128,7 @@ def named(entry: CaseStory, root: str = "") -> dict[str, Any]:
     return {
         "page": f"{root}cases/{entry.slug}.html",
         "id": case.id,
+        "name": case.name,
         **case.axes,
         "batch": case.inputs.get("batch"),
         "machine": entry.line.machine_key,

@@ -39,7 +39,7 @@ def overview(story: Story) -> dict[str, Any]:
         "cases": len(entries),
         "data": {
             "rows": [data.drop(data.row(entry, newest)) for entry in entries],
-            "changes": [{"row": index, **_change(story, mark, entry)} for index, mark, entry in changes[:MOST_CHANGES]],
+            "changes": [{"row": index, **_change(mark, entry)} for index, mark, entry in changes[:MOST_CHANGES]],
             "untold": max(0, len(changes) - MOST_CHANGES) + story.older,
         },
     }
@@ -74,28 +74,22 @@ def _all_experiments(story: Story, place: int) -> bool:
     return bool(found) and all(found)
 
 
-def _change(story: Story, mark: Mark, entry: CaseStory) -> dict[str, Any]:
+def _change(mark: Mark, entry: CaseStory) -> dict[str, Any]:
     """Return a change as a row of the overview: how much, since when, by what, and whether it was accepted."""
     accepted = entry.acceptance(mark)
-    change, levels = data.moved(mark, entry.found(mark))
+    found = entry.found(mark)
+    change, levels = data.moved(mark, entry)
     return data.drop(
         {
             "kind": now if outcomes.row(now := entry.newest.outcome).fails else mark.kind,
             "change": change,
             "levels": " \N{RIGHTWARDS ARROW} ".join(levels),
             "run": mark.run,
-            "since": story.day(mark.run),
-            "why": "; ".join([few(mark.lines, CAUSES, between="; ")] if mark.lines else _reasons(entry)),
+            "why": few(mark.lines, CAUSES, between="; ") or (found.reason if found else ""),
             "over": mark.text if mark.undone else None,
             "accepted": f"accepted by {accepted.by}, {accepted.at[:10]}: {accepted.reason}" if accepted else None,
         }
     )
-
-
-def _reasons(entry: CaseStory) -> list[str]:
-    """Return why a case failed, where nothing that is recorded differs."""
-    verdict = entry.newest.verdict
-    return [verdict.reason] if verdict and outcomes.row(verdict.outcome).fails else []
 
 
 def run_list(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The content of a report: each case through time, with its newest run, the run before and its changes."""
+"""The content of a report: each case through time, with its newest run and its changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ipexperf.history.changed import examine
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.history.rounds import Paired
 from ipexperf.judge.environment import RAN
-from ipexperf.outcomes import place, row
+from ipexperf.outcomes import is_fine, place, row
 from ipexperf.ratio import Ratio
 from ipexperf.report.speeds import to_beat
 from ipexperf.result import METRICS, PRIMARY, THROUGHPUT, accuracies
@@ -33,7 +33,7 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class CaseStory:
-    """One case on one machine: its line, its newest run and the one before, its events, and the name of its page.
+    """One case on one machine: its line, its newest run, its events, and the name of its page.
 
     Its newest run is no experiment, unless all of its runs are.
     """
@@ -41,7 +41,6 @@ class CaseStory:
     line: Line
     slug: str
     newest: Recorded
-    before: Recorded | None
     marks: tuple[Mark, ...]
     levels: tuple[DrawnLevel, ...]
     factor: Ratio | None
@@ -65,12 +64,14 @@ class CaseStory:
     def change(self) -> Mark | None:
         """Return the newest change that is not over, if there is one. Of a case that fails now, one for the worse."""
         fails = row(self.newest.outcome).fails
-        moved = [mark for mark in self.marks if mark.look.tone in ("warm", "bad") or (mark.better and not fails)]
+        moved = [mark for mark in self.marks if mark.worse or (mark.better and not fails)]
         return max(moved, key=lambda mark: (not mark.undone, mark.run), default=None)
 
     def found(self, mark: Mark) -> Verdict | None:
-        """Return the verdict that a mark is of, if that is the newest."""
-        return self.newest.verdict if mark is self.change and mark.kind == self.newest.outcome else None
+        """Return the newest verdict, if it still finds what a mark says."""
+        outcome = self.newest.outcome
+        same = mark is self.change and row(outcome).moved and mark.better == is_fine(outcome)
+        return self.newest.verdict if same else None
 
     def acceptance(self, mark: Mark) -> AcceptedSession | None:
         """Return the first session from a change on that became a baseline, if any did."""
@@ -99,12 +100,6 @@ class Story:
         """Return the newest run of a case."""
         return self.board.runs[entry.now.run]
 
-    def day(self, place: int) -> str:
-        """Return the day of a run, or its time if all runs are of one day."""
-        days = [run.started_at[:10] for run in (self.board.runs[0], self.board.runs[-1])]
-        began = self.board.runs[place].started_at
-        return began[11:16] if days[0] == days[1] else began[:10]
-
     def environments(self, entry: CaseStory) -> list[int]:
         """Return a number for what ran in each run of a case: equal numbers, equal software, variables and source."""
         first_of: list[int] = []
@@ -129,36 +124,33 @@ def gather(history: History, limit: int) -> Story:
     board = history.board((*drawn(), *accuracies()), limit)
     lines = sorted(board.lines, key=lambda line: (line.case.slot, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
-    paired = history.paired(newest for line in lines if (newest := _of(recorded, board, line, 1)) is not None)
+    paired = history.paired(recorded[_newest(board, line)] for line in lines)
     factors = _factors(recorded, paired)
     examined = {
         (changed.series.case.uid, changed.series.machine_key): changed
         for changed in examine(history, [PRIMARY], without=_experiments(board, lines))
     }
-    differ = Differences(history, board)
+    differ = Differences(board)
     entries, older = [], 0
     for line in lines:
-        newest, before = (_of(recorded, board, line, back) for back in (1, 2))
-        assert newest is not None  # noqa: S101 - a line has a newest run
-        marks: list[Mark] = list(_accepted(line))
+        newest = recorded[_newest(board, line)]
+        marks: list[Mark] = []
         levels: list[DrawnLevel] = []
         # A series without a run that counts is missing.
         if series := examined.get((line.case.uid, line.machine_key)):
             marks += change_marks.marks(line, series, differ)
             levels += change_marks.levels(series, differ)
             older += sum(differ.place(series.series.runs[event.change.index]) is None for event in series.events())
-        marks += change_marks.judged(line, marks, differ)
-        # A change of level lists the differences itself, so a change of environment there is not a second event.
-        lines_of_run = {mark.run: set(mark.lines) for mark in marks}
-        marks += [
-            mark for mark in _environments(line, differ) if not set(mark.lines) <= lines_of_run.get(mark.run, set())
-        ]
+        marks += change_marks.judged(line, marks)
+        # A change lists the differences itself, so a change of environment there is not a second event.
+        told = {mark.run for mark in marks if mark.lines}
+        marks += [mark for mark in _environments(line, differ) if mark.run not in told]
+        marks += _accepted(line)
         entries.append(
             CaseStory(
                 line=line,
                 slug=slug(line.case, line.machine_key),
                 newest=newest,
-                before=before,
                 marks=tuple(sorted(marks, key=lambda mark: (mark.run, mark.kind))),
                 levels=tuple(levels),
                 factor=factors.get((newest.run_uid, line.machine_key, line.case.uid)),
@@ -192,8 +184,8 @@ def slug(case: Case, machine_key: str) -> str:
 
 
 def _recorded(history: History, board: Board, lines: Iterable[Line]) -> dict[tuple[str, str, str], Recorded]:
-    """Return the cases of every run that is the newest of some case, or the one before it."""
-    places = sorted({spot.run for line in lines for spot in _states(line)[-2:]})
+    """Return the cases of every run that is the newest of some case."""
+    places = sorted({_states(line)[-1].run for line in lines})
     return {
         (measurement.run_uid, measurement.machine_key, measurement.case.uid): measurement
         for place in places
@@ -201,11 +193,9 @@ def _recorded(history: History, board: Board, lines: Iterable[Line]) -> dict[tup
     }
 
 
-def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: Line, back: int) -> Recorded | None:
-    spots = _states(line)
-    if len(spots) < back:
-        return None
-    return recorded.get((board.runs[spots[-back].run].uid, line.machine_key, line.case.uid))
+def _newest(board: Board, line: Line) -> tuple[str, str, str]:
+    """Return the key of the newest run of a case."""
+    return board.runs[_states(line)[-1].run].uid, line.machine_key, line.case.uid
 
 
 def _factors(

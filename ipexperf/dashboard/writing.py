@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -16,12 +16,10 @@ import jinja2
 from ipexperf import __version__, outcomes
 from ipexperf.bench.machine.source import inside
 from ipexperf.dashboard import case_page, folder, pages
-from ipexperf.dashboard.change_marks import LOOKS
-from ipexperf.dashboard.story import CaseStory, Story, by_run, gather
+from ipexperf.dashboard.story import Story, by_run, gather
 from ipexperf.dtypes import DTYPES
 from ipexperf.history import History
 from ipexperf.history.database import collector_held_off
-from ipexperf.result import PRIMARY
 
 HERE = Path(__file__).parent
 STYLE = HERE / "assets" / "look.css"
@@ -37,8 +35,6 @@ RUNS = 400
 """Number of newest runs to draw."""
 RUN_PAGES = 20
 """Number of newest runs with a page of their own. The others are only listed."""
-SAMPLED = 3
-"""Number of a case's newest runs whose samples are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +90,7 @@ class _Site:
             ],
             security=SECURITY,
             look_of=outcomes.row,
+            quote=shlex.quote,
             version=__version__,
             made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00"),
         )
@@ -116,7 +113,6 @@ class _Site:
         self._write_cases()
 
     def _write_cases(self) -> None:
-        samples = _samples(self._history, self._story)
         searches = self._history.bisections()
         entries = self._story.entries
         for index, entry in enumerate(entries):
@@ -126,22 +122,20 @@ class _Site:
                 "next": entries[index + 1].slug if index + 1 < len(entries) else None,
                 "bisections": case_page.bisections(entry, searches),
             }
-            samples_of_case = samples[entry.line.number, entry.line.machine_key]
             self._draw(
                 f"cases/{entry.slug}.html",
                 "case.html",
-                {**case_page.context(self._story, entry, samples_of_case), **page_links},
+                {**case_page.context(self._story, entry), **page_links},
             )
 
     def _write_tables(self) -> None:
-        """Write what scripts need to know of outcomes, dtypes and events, so that they have no list of their own."""
+        """Write what scripts need to know of outcomes and dtypes, so that they have no list of their own."""
         rows = {name: outcomes.row(name) for name in (*outcomes.OUTCOMES, outcomes.NEVER_BEGAN)}
         signs = {
             name: {"glyph": outcome.glyph, "tone": outcome.tone, "numbers": outcome.numbers}
             for name, outcome in rows.items()
         }
-        looks = {name: look._asdict() for name, look in LOOKS.items()}
-        self._write_script("tables.js", "ipexperfTables", {"outcomes": signs, "dtypes": list(DTYPES), "looks": looks})
+        self._write_script("tables.js", "ipexperfTables", {"outcomes": signs, "dtypes": list(DTYPES)})
 
     def _write_runs(self) -> None:
         """Write the list of runs that all pages share: time and name of each."""
@@ -165,18 +159,3 @@ class _Site:
     def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)
         inside(self._root, name).write_text(text, encoding="utf-8", errors="replace")
-
-
-def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:
-    """Return the samples of each case's newest runs, newest last. Each run is read once."""
-    entries_of: dict[int, list[CaseStory]] = defaultdict(list)
-    for entry in story.entries:
-        for spot in entry.line.spots[PRIMARY][-SAMPLED:]:
-            entries_of[spot.run].append(entry)
-    samples: dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]] = defaultdict(list)
-    for place in sorted(entries_of):
-        recorded = history.samples_of(story.board.run_ids[place])
-        for entry in entries_of[place]:
-            if entry.line.number in recorded:
-                samples[entry.line.number, entry.line.machine_key].append((place, recorded[entry.line.number]))
-    return samples

@@ -1,4 +1,4 @@
-"""Flame graphs and timelines as SVG, from what workers added up. Pure functions."""
+"""Flame graphs as SVG, from what workers added up. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ SEEN = 0.6
 """Narrower calls are not drawn."""
 NOTABLE = 0.02
 """A call that takes more or less time by this share of the step has a colour."""
-ROWS = 24
-"""Most calls below one another in a timeline."""
 
 Node = Sequence[Any]
 """A name, the seconds and calls a step, and the nodes inside."""
@@ -27,7 +25,7 @@ Row = tuple[str, float, float, float, float]
 def flames(roots: Sequence[Node], longest: float, others: Sequence[Node] = ()) -> str:
     """Draw the calls of a step, as wide as they take: of its thread, and below it of the device and of other threads.
 
-    What takes longer than in the `others` is warm, else cool.
+    What takes longer than in the `others` is warm, else cool. Empty if nothing was traced.
     """
     before = {path: seconds for root in others for path, seconds in _paths(root)}
     shapes: list[str] = []
@@ -46,24 +44,12 @@ def flames(roots: Sequence[Node], longest: float, others: Sequence[Node] = ()) -
             place = WIDTH * begin / longest, top + (len(path) - 1) * ROW
             shapes.append(_box(kind, *place, width, name, title))
         top += depth * ROW + GAP
-    return _svg(shapes, top, "flame graph of a step")
-
-
-def timeline(spans: Sequence[Sequence[Any]], longest: float) -> str:
-    """Draw the calls of a step one after another, a band for each thread and one for the device. Empty without any."""
-    if not spans:
-        return ""
-    shapes, top = [], 0
-    for lane in sorted({span[0] for span in spans}):
-        deepest = 0
-        for _, depth, begin, length, name in (span for span in spans if span[0] == lane):
-            width = WIDTH * length / 1e6 / longest
-            if depth < ROWS and width >= SEEN:
-                deepest = max(deepest, depth + 1)
-                title = f"{name}: {units.seconds(length / 1e6)}, from {units.seconds(begin / 1e6)} on"
-                shapes.append(_box("plain", WIDTH * begin / 1e6 / longest, top + depth * ROW, width, name, title))
-        top += deepest * ROW + GAP
-    return _svg(shapes, top, "timeline of a step")
+    box = f'viewBox="0 0 {WIDTH:g} {top:g}"'
+    return (
+        f'<svg class="drawn" role="img" aria-label="flame graph of a step" {box}>{"".join(shapes)}</svg>'
+        if shapes
+        else ""
+    )
 
 
 def _placed(
@@ -99,11 +85,6 @@ def _box(kind: str, x: float, y: float, width: float, name: str, title: str) -> 
     text = f'<text x="{x + 3:.1f}" y="{y + 13}">{escape(shown)}</text>' if room > 2 else ""
     place = f'x="{x:.1f}" y="{y}" width="{max(width - 0.5, 0.3):.1f}" height="{ROW - 1}"'
     return f'<g class="{kind}"><title>{escape(title)}</title><rect {place}/>{text}</g>'
-
-
-def _svg(shapes: Sequence[str], height: float, label: str) -> str:
-    box = f'viewBox="0 0 {WIDTH:g} {max(height, ROW):g}"'
-    return f'<svg class="drawn" role="img" aria-label="{label}" {box}>{"".join(shapes)}</svg>'
 
 
 def lost(a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]]) -> list[Row]:

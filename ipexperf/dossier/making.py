@@ -182,7 +182,6 @@ class _Maker:
             differs=tuple(differs),
             causes=tuple((cause.name, cause.meaning, cause.page) for cause in known),
             changes=tuple(changes),
-            losses=tuple(ran.losses()) if ran else (),
             counts=tuple(_counts(a, b)),
             own=tuple(row for row in own[:SHOWN] if row[2] - row[1] > tracing.THIN * longest),
             allocated=tuple(row for row in allocated if row[2] > row[1])[:SHOWN],
@@ -190,7 +189,6 @@ class _Maker:
                 drawing.flames(summaries[0]["flames"], longest),
                 drawing.flames(summaries[1]["flames"], longest, summaries[0]["flames"]),
             ),
-            timelines=tuple(drawing.timeline(summary["timeline"], longest) for summary in summaries),
             missing=tuple(
                 f"arm {name}: {text}"
                 for name, summary in zip("ab", summaries, strict=True)
@@ -252,9 +250,7 @@ def _lost(
     a, b = (summary["flames"] for summary in summaries)
     longest = max(root[1] for root in b)
     found = drawing.slowed(b, a, [name for name, _ in files])
-    if found is None or found[2] - found[1] <= NOTABLE * longest:
-        found = own[0][:3] if own else ("", 0.0, 0.0)
-    name, before, after = found
+    name, before, after = found or (own[0][:3] if own else ("", 0.0, 0.0))
     if after - before <= NOTABLE * longest:
         return ""
     if after > WHOLE * longest:

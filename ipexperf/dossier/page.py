@@ -18,8 +18,6 @@ from ipexperf.result import METRICS
 
 TEMPLATE = Path(__file__).with_name("page.html")
 MEASURE = "Measure it again"
-BARS = 3
-"""Most metrics that have bars beside the time."""
 VERSION = 1
 """Version of the JSON document."""
 
@@ -38,7 +36,6 @@ class Dossier:
     causes: tuple[tuple[str, str, str], ...]
     """The known causes that fit, each with its meaning and page."""
     changes: tuple[str, ...]
-    losses: tuple[str, ...]
     counts: tuple[tuple[str, float, float], ...]
     """Metrics of a step in both arms."""
     own: tuple[Row, ...]
@@ -46,7 +43,6 @@ class Dossier:
     allocated: tuple[Row, ...]
     """Who allocates more: bytes in a and b, and the number of allocations in both."""
     flames: tuple[str, str]
-    timelines: tuple[str, ...]
     missing: tuple[str, ...]
     source: tuple[tuple[str, str], ...]
     """The user's files that differ, each with its difference."""
@@ -63,8 +59,7 @@ class Dossier:
     def to_json(self) -> dict[str, Any]:
         """All but the drawings, which are made of the traces."""
         document = asdict(self)
-        for name in ("flames", "timelines"):
-            del document[name]
+        del document["flames"]
         files = [{"name": name, "size": size} for name, size in self.files]
         return {"version": VERSION, **document, "files": files}
 
@@ -86,10 +81,8 @@ def html(made: Dossier) -> str:
 
 
 def _bars(counts: Sequence[tuple[str, float, float]]) -> Iterator[tuple[object, ...]]:
-    """The time of a step and what moved most beside it, each with the widths of its bars."""
-    moved = [count for count in counts[1:] if change(*count[1:]) != change(1, 1)]
-    moved.sort(key=lambda count: -abs(math.log(count[2] / count[1])) if count[1] and count[2] else -math.inf)
-    for name, a, b in [*counts[:1], *moved[:BARS]]:
+    """The time of a step and what moved beside it, each with the widths of its bars."""
+    for name, a, b in [*counts[:1], *(count for count in counts[1:] if count[1] != count[2])]:
         widths = [f"{100 * value / (max(a, b) or 1):.1f}" for value in (a, b)]
         kind = "" if a == b else "slower" if b > a else "faster"
         yield name.replace("_", " "), amount(name, a), amount(name, b), change(a, b), widths, kind

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -205,15 +204,6 @@ class Queries:
         """Return all cases of the newest runs, with these metrics through time."""
         with self.reading() as connection:
             return board.read(connection, metrics, limit)
-
-    def samples_of(self, run_id: int) -> dict[int, dict[int, tuple[float, ...]]]:
-        """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
-        query = statements.samples_that_count().where(samples.c.run_id == run_id, series.c.metric == PRIMARY)
-        by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
-        with self.reading() as connection:
-            for row in connection.execute(query):
-                by_launch[row.case_id][row.launch] = unpack(row.data)
-        return by_launch
 
 
 def known_metric(name: str) -> Metric:

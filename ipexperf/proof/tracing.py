@@ -1,4 +1,4 @@
-"""What a step did, second by second: a trace for a timeline, and its nested calls added up for a flame graph.
+"""What a step did, second by second: a trace, and its nested calls added up for a flame graph.
 
 For the colleague who must understand a slowdown, not for the judge: under a profiler every call takes longer.
 """
@@ -37,9 +37,7 @@ THIN = 0.002
 DEPTH = 60
 NAMES = 150
 """Most operators, kernels and functions in the table of their own times."""
-SPANS = 1500
-"""Most calls in the timeline, the longest."""
-NOTHING: Mapping[str, Any] = {"flames": [[STEP, 0.0, 0.0, []]], "own": {}, "allocated": {}, "timeline": []}
+NOTHING: Mapping[str, Any] = {"flames": [[STEP, 0.0, 0.0, []]], "own": {}, "allocated": {}}
 """The summary of steps that were not traced."""
 ELSEWHERE_STEPS = "its steps run in other processes, which are not traced"
 ELSEWHERE, ON_DEVICE = "in another thread", "on the device"
@@ -194,7 +192,7 @@ def _short(path: str) -> str:
 
 
 def summarised(events: list[dict[str, Any]], steps: int) -> dict[str, Any]:
-    """Return the flame graph, the own time of each name, who allocated, and the timeline of the last step."""
+    """Return the flame graph, the own time of each name, and who allocated."""
     windows = [
         (event["ts"], event["ts"] + event["dur"], event["tid"])
         for event in events
@@ -227,11 +225,8 @@ class _Summary:
         """`windows` are the beginnings, ends and threads of the steps."""
         self._seconds = sum(end - begin for begin, end, _ in windows) / 1e6
         self._roots = {STEP: _Call(STEP, self._seconds, len(windows))}
-        self._last = windows[-1][:2] if windows else (0.0, 0.0)
-        self._lanes = 0
         self._own: dict[str, dict[str, list[float]]] = {}
         self._allocated: dict[str, list[float]] = {}
-        self._spans: list[list[Any]] = []
 
     def add(self, events: list[dict[str, Any]], where: str) -> None:
         """Nest the events of a thread below what it is called."""
@@ -254,14 +249,9 @@ class _Summary:
                 _add(own, caller.name, -length / 1e6, 0)
             elif where != STEP:
                 top.seconds += length / 1e6
-            if self._last[0] <= begin <= self._last[1]:
-                depth = len(callers) - 1
-                self._spans.append([self._lanes, depth, round(begin - self._last[0], 2), round(length, 2), name])
             callers.append((call, begin + length, name if _of_user(event) else user))
-        self._lanes += 1
 
     def document(self, steps: int) -> dict[str, Any]:
-        longest = sorted(self._spans, key=lambda span: -span[3])[:SPANS]
         # The host mostly waits for a device, so there the kernels tell where the time is lost.
         threads = [self._own[ON_DEVICE]] if ON_DEVICE in self._own else list(self._own.values())
         own: dict[str, list[float]] = {}
@@ -271,7 +261,6 @@ class _Summary:
             "flames": [root.document(steps, THIN * self._seconds) for root in self._roots.values()],
             "own": _largest(own, steps),
             "allocated": _largest(self._allocated, steps),
-            "timeline": sorted(longest),
         }
 
 

@@ -42,7 +42,6 @@ def test_calls_are_nested_by_their_times_and_keep_their_own() -> None:
     assert [node[0] for node in forward[3][0][3]] == ["aten::copy_"]
     assert device[0] == tracing.ON_DEVICE
     assert made["allocated"] == {"aten::copy_ in nets.py: forward": [4096.0, 1.0]}
-    assert [span[4] for span in made["timeline"]] == ["nets.py: forward", "aten::conv2d", "aten::copy_", "kernel"]
 
 
 def test_the_own_times_are_those_of_the_device_if_there_is_one() -> None:
@@ -67,7 +66,6 @@ def test_several_steps_are_told_as_one() -> None:
     made = tracing.summarised([*EVENTS[:3], *again], 2)
     assert made["flames"][0][1:3] == pytest.approx([100e-6, 1.0])
     assert made["own"]["aten::conv2d"] == pytest.approx([50e-6, 1.0])
-    assert len(made["timeline"]) == 2, "that of the last step alone"
 
 
 def test_without_torch_the_calls_of_python_are_the_trace() -> None:

@@ -1,4 +1,4 @@
-"""Flame graphs and timelines: as wide as calls take, and coloured where an arm takes longer."""
+"""Flame graphs: as wide as calls take, and coloured where an arm takes longer."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ def test_a_device_and_other_threads_have_a_graph_of_their_own_below() -> None:
     assert 'y="42"' in drawn
 
 
-def test_steps_that_were_not_traced_are_an_empty_graph() -> None:
-    assert drawing.flames(tracing.NOTHING["flames"], 1.0).startswith("<svg")
+def test_steps_that_were_not_traced_have_no_graph() -> None:
+    assert drawing.flames(tracing.NOTHING["flames"], 1.0) == ""
 
 
-def test_a_timeline_has_a_band_for_each_thread() -> None:
-    spans = [[0, 0, 0.0, 8000.0, "step"], [0, 1, 1000.0, 2000.0, "conv"], [1, 0, 1500.0, 1000.0, "kernel"]]
-    drawn = boxes(drawing.timeline(spans, 0.010))
-    assert drawn == {"step": ("plain", 0.0, 959.5), "conv": ("plain", 120.0, 239.5), "kernel": ("plain", 180.0, 119.5)}
+def test_the_call_that_takes_longer_is_named_if_its_file_differs() -> None:
+    before = ["a step", 0.010, 1.0, [["nets.py: forward", 0.009, 1.0, [["conv", 0.008, 2.0, []]]]]]
+    after = ["a step", 0.020, 1.0, [["nets.py: forward", 0.018, 1.0, [["conv", 0.016, 2.0, []]]]]]
+    assert drawing.slowed([after], [before], ["nets.py"]) == ("nets.py: forward", 0.009, 0.018)
+    assert drawing.slowed([after], [before], ["other.py"]) is None
 
 
 def test_what_grew_most_comes_first() -> None:

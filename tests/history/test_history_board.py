@@ -80,11 +80,3 @@ def test_verdicts_have_their_baseline_and_acceptances_their_run(history):
     (line,) = [line for line in history.board((PRIMARY,), 10).lines if line.case == CASES[0]]
     assert [line.verdicts[run].baseline for run in range(4)] == [None, None, None, 0.03]
     assert [(one.run, one.by, one.superseded) for one in line.accepted] == [(2, "ada", False)]
-
-
-def test_samples_of_a_run_are_those_of_its_cases(history):
-    """Launch by launch, without those that were measured again."""
-    board = history.board((PRIMARY,), 10)
-    found = history.samples_of(board.run_ids[-1])
-    for line in board.lines:
-        assert found[line.number] == history.samples("last", line.case.uid)

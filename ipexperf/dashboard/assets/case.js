@@ -1,4 +1,4 @@
-// The page of a case: its chart, the choice of the metric, and its samples. What there is too little of is not there.
+// The page of a case: its chart, and the choice of the metric. What there is too little of is not there.
 "use strict";
 
 /** What is the same for all runs was told once. */
@@ -13,7 +13,6 @@ for (const one of Object.values(DATA.trends)) one.run ??= PRIMARY.run;
 PRIMARY.n = spread(PRIMARY.n, PRIMARY.run);
 DATA.verdict = spread(DATA.verdict, PRIMARY.run);
 DATA.baseline = spread(DATA.baseline, PRIMARY.run);
-const SAMPLES = document.getElementById("samples");
 
 function chosenMetric() {
   const wanted = state.get("metric");
@@ -53,4 +52,3 @@ function followTrend(element) {
 }
 
 if (document.getElementById("trend")) followTrend(document.getElementById("trend"));
-if (SAMPLES) drawn(SAMPLES, () => samplesInto(SAMPLES));

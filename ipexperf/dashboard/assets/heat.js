@@ -48,7 +48,7 @@ const heat = {
     });
     for (const file of unique(rows.filter((row) => !row.model), fileOf)) {
       const found = rows.filter((row) => !row.model && fileOf(row) === file);
-      const tests = make("td", { class: "flow", colspan: Math.max(1, columns.length) }, ...found.map((row) => tile(row, name, row.id.slice(file.length).replace("::", ""))));
+      const tests = make("td", { class: "flow", colspan: Math.max(1, columns.length) }, ...found.map((row) => tile(row, name, row.name.slice(file.length).replace("::", ""))));
       body.append(make("tr", { class: "first" }, make("th", { scope: "row", colspan: 2 }, file), tests));
     }
     element.replaceChildren(headsOf(columns), body);

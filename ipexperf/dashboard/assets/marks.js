@@ -1,8 +1,6 @@
 // What is drawn over a trend: levels, the baseline, and what happened at which run.
 "use strict";
 
-/** How kinds of events look. Those that are outcomes stand on their run, as its verdict. */
-const LOOKS = window.ipexperfTables.looks;
 const GLYPH_ROOM = 14;
 const LONGEST_NAME = 40;
 
@@ -42,8 +40,8 @@ function marks(chart, places) {
     ctx.font = `${11 * scale}px sans-serif`;
     named(chart, places);
     for (const mark of DATA.marks ?? []) {
-      if (!places.has(mark.run) || OUTCOMES.includes(mark.kind)) continue;
-      const look = LOOKS[mark.kind];
+      if (!places.has(mark.run) || !EVENTS[mark.kind]) continue; // a verdict stands on its run
+      const look = EVENTS[mark.kind];
       // Between the last run of before and the first of after.
       const x = Math.round(chart.valToPos(places.get(mark.run) - (mark.kind === "accepted" ? 0 : 0.5), "x", true));
       ctx.strokeStyle = ctx.fillStyle = colour(look.tone);
@@ -137,7 +135,8 @@ function legendOf(trend, judged) {
   if (judged && DATA.levels) found.push(make("span", {}, make("i", { class: "level" }), "level"));
   if (judged && DATA.baseline) found.push(make("span", {}, make("i", { class: "dashes" }), "baseline"));
   for (const kind of judged ? new Set((DATA.marks ?? []).map((mark) => mark.kind)) : []) {
-    found.push(make("span", { style: `color: var(--${LOOKS[kind].tone})` }, `${LOOKS[kind].glyph} ${LOOKS[kind].word}`));
+    const { glyph, tone, word } = lookOf(kind);
+    found.push(make("span", { style: `color: var(--${tone})` }, `${glyph} ${word}`));
   }
   return found;
 }

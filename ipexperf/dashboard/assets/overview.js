@@ -1,7 +1,7 @@
 // The overview: verdicts, what changed, the matrix and the cases, all under one filter.
 "use strict";
 
-const LOOKS = window.ipexperfTables.looks;
+const RUNS = window.ipexperfRuns;
 const CHANGES_SHOWN = 20;
 
 DATA.changes = DATA.changes.map((change) => ({ ...DATA.rows[change.row], why: "", ...change, muted: change.accepted || change.over }));
@@ -24,15 +24,15 @@ function tiles(rows) {
 /** What moved: how far, which case, by what or why, through time, from what to what, and since when. */
 const CHANGE_COLUMNS = [
   { title: "", show: (row) => sign(row) },
-  { title: "", number: true, show: (row) => make("b", { class: `tone-${LOOKS[row.kind].tone}` }, row.change) },
+  { title: "", number: true, show: (row) => make("b", { class: `tone-${lookOf(row.kind).tone}` }, row.change) },
   { title: "", wide: true, show: (row) => make("span", {}, caseLink(row), make("div", { class: "why" }, ...causeOf(row))) },
   { title: "", show: spark },
   { title: "", number: true, show: (row) => row.levels },
-  { title: "", number: true, show: (row) => `since ${row.since}` },
+  { title: "", number: true, show: (row) => `since ${shortMoment(RUNS[row.run], RUNS[0], RUNS[RUNS.length - 1])}` },
 ];
 
 function sign(row) {
-  const { glyph, tone } = LOOKS[row.kind];
+  const { glyph, tone } = lookOf(row.kind);
   return make("span", { class: "badge", "data-tone": tone }, make("span", { class: "glyph", "aria-hidden": "true" }, glyph), row.kind.replaceAll("_", " "));
 }
 

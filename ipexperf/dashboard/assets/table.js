@@ -58,12 +58,12 @@ function more(body, columns, rows, from, page = PAGE) {
 
 /** A case by its name, with what people look for set apart. */
 function caseLink(row) {
-  const link = make("a", { href: row.page, class: "case" }, row.id);
+  const link = make("a", { href: row.page, class: "case", title: row.id }, row.name);
   return make("span", {}, link, " ", make("span", { class: "note whole" }, batchOf(row)));
 }
 
 const COLUMNS = {
-  name: { name: "case", title: "case", wide: true, key: (row) => row.id, show: caseLink },
+  name: { name: "case", title: "case", wide: true, key: (row) => row.name, show: caseLink },
   verdict: { name: "outcome", title: "verdict", key: (row) => OUTCOMES.indexOf(row.outcome), show: (row) => badge(row.outcome) },
   step: {
     name: "step", title: "step", number: true, hint: "median of the launches; smallest to largest",

@@ -137,7 +137,7 @@ function toldOf(metric, data, index) {
   told.push(make("div", { class: "note" }, [uid.slice(0, 13), commit && `commit ${commit}`, branch].filter(Boolean).join(" · ")));
   for (const mark of metric === "step_time" ? DATA.marks ?? [] : []) {
     if (mark.run !== data.run[index]) continue;
-    told.push(make("div", {}, `${LOOKS[mark.kind].glyph} ${mark.text}`), ...mark.lines.slice(0, 4).map((line) => make("div", { class: "note" }, line)));
+    told.push(make("div", {}, `${lookOf(mark.kind).glyph} ${mark.text}`), ...mark.lines.slice(0, 4).map((line) => make("div", { class: "note" }, line)));
   }
   if (paged) told.push(make("div", { class: "note" }, "click: the run's page"));
   return told;

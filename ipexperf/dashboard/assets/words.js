@@ -13,6 +13,19 @@ function outcomeOf(name) {
   return window.ipexperfTables.outcomes[name] ?? OTHER_OUTCOME;
 }
 
+const EVENTS = {
+  slower: { glyph: "▼", tone: "warm", word: "became slower" },
+  faster: { glyph: "▲", tone: "cool", word: "became faster" },
+  recovered: { glyph: "↺", tone: "good", word: "recovered" },
+  environment: { glyph: "◆", tone: "other", word: "another environment" },
+  accepted: { glyph: "★", tone: "good", word: "accepted as baseline" },
+};
+
+/** How an event looks: one of those above, or an outcome. */
+function lookOf(kind) {
+  return EVENTS[kind] ?? { ...outcomeOf(kind), word: kind.replaceAll("_", " ") };
+}
+
 const UNITS = {
   s: [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]],
   bytes: [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]],
