@@ -230,23 +230,3 @@ def test_an_empty_history_is_one_sentence(capsys, tmp_path):
     asking = [words for words in QUESTIONS if words[0] in ("trend", "changes", "report", "compare")]
     for command in [*asking, ["show", "last"]]:
         assert "this history is empty" in refused(capsys, *command, "--db", "fresh.db")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "refusal"),
-    [
-        (["trend", "--since", "last", "--until", "first"], "the range is upside down: it is until 'first'"),
-        (["changes", "--since", "2026-05-09", "--until", "2026-05-08"], "the range is upside down"),
-        (["changes", "--since", "soon"], "no run matches 'soon'"),
-        (["db", "prune", "--before", "2026-13-01"], "'2026-13-01' is not a date or time"),
-    ],
-)
-def test_a_wrong_range_is_one_sentence(capsys, arguments, refusal):
-    assert refusal in refused(capsys, *arguments)
-
-
-def test_a_list_of_names_that_ends_with_a_comma_is_refused(capsys):
-    with pytest.raises(SystemExit) as raised:
-        main(["trend", "--stack", "ipex,"])
-    assert raised.value.code == 2
-    assert "must be names with commas between them" in capsys.readouterr().err

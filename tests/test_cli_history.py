@@ -159,6 +159,11 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
     [
         (["show", "zzzz"], "ipexperf: no run matches 'zzzz': this history has 2"),
         (["trend", "--since", "soon"], "ipexperf: no run matches 'soon': this history has 2"),
+        (["trend", "--since", "last", "--until", "first"], "the range is upside down: it is until 'first'"),
+        (["trend", "--stack", "ipex,"], "must be names with commas between them"),
+        (["db", "prune", "--before", "2026-13-01"], "'2026-13-01' is not a date or time"),
+        (["compare", "last"], "are the same run"),
+        (["compare", "last", "zzzz"], "no run matches 'zzzz'"),
         (["trend", "--metric", "thruput"], "argument --metric: invalid choice: 'thruput': did you mean throughput? ("),
         (["report"], "one of the arguments --html --csv --markdown --pytest-benchmark is required"),
         (["report", "--markdown", "--html", "site"], "argument --html: not allowed with argument --markdown"),

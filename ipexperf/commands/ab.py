@@ -35,7 +35,7 @@ SLOWER = 1
 
 def add_ab(subparsers: console.Subparsers) -> None:
     purpose = "compare two arms in live workers that take turns"
-    parser = console.declare(subparsers, "ab", purpose, run_ab, console.COMPARE)
+    parser = console.declare(subparsers, "ab", purpose, run_ab, console.COMPARE, "ab --a stack=stock --model resnet18")
     parser.add_argument(
         "--a", default="", metavar="ARM", help="first arm: PYTHON, lock:FILE, KEY=VALUE, stack=stock, ..."
     )

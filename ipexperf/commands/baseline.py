@@ -84,7 +84,7 @@ def run_diff(arguments: argparse.Namespace) -> int:
 
 def add_baseline(subparsers: console.Subparsers) -> None:
     purpose = "accept, list, compare and show baselines"
-    parser = console.declare(subparsers, "baseline", purpose, topic=console.JUDGE)
+    parser = console.declare(subparsers, "baseline", purpose, topic=console.JUDGE, example="baseline list")
     below = parser.add_subparsers(metavar="accept|list|diff|show", required=True)
 
     def add(name: str, purpose: str, run: console.Command) -> argparse.ArgumentParser:

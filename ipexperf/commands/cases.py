@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def add_cases(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "cases", "list the cases that would run", run_cases, console.PLAN)
+    purpose, example = "list the cases that would run", "cases --model resnet18 --why"
+    parser = console.declare(subparsers, "cases", purpose, run_cases, console.PLAN, example)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--why", action="store_true", help="list the cells left out too, by their reasons")
     text = "list the models instead, with their tasks, data and sizes, and why a mode or dtype does not fit them"

@@ -22,7 +22,7 @@ AGAIN = {
 
 def add_clean(subparsers: console.Subparsers) -> None:
     purpose = "show what fills the cache folder, and remove what can be made again"
-    parser = console.declare(subparsers, "clean", purpose, run_clean, console.PLAN)
+    parser = console.declare(subparsers, "clean", purpose, run_clean, console.PLAN, "clean weights --yes")
     parser.add_argument("what", metavar="WHAT", nargs="*", help=f"only these: {', '.join(AGAIN)}")
     parser.add_argument("--yes", action="store_true", help="remove it; without this option nothing is changed")
     console.add_cache(parser)

@@ -105,7 +105,7 @@ class Overview(Parser):
         return "\n".join([*lines, "", f"`{self.prog} COMMAND --help` says what a command takes.", ""])
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Overview:
     parser = Overview(prog="ipexperf", description="Measure, compare and query performance runs.")
     parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
     plain: type[argparse.ArgumentParser] = Parser

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from ipexperf import variables
 from ipexperf.case import AXES, OF_NETWORKS
 from ipexperf.errors import UsageError
+from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -47,17 +48,20 @@ UNWRITTEN = "the answer cannot be written to standard output"
 
 
 def declare(
-    subparsers: Subparsers, name: str, purpose: str, run: Command | None = None, topic: str = ""
+    subparsers: Subparsers, name: str, purpose: str, run: Command | None = None, topic: str = "", example: str = ""
 ) -> argparse.ArgumentParser:
     """Declare a subcommand: its purpose in its own help and in the list of its topic, and the function that works."""
-    parser = subparsers.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    description, epilog = f"{purpose[0].upper()}{purpose[1:]}.", f"example: ipexperf {example}" if example else None
+    parser = subparsers.add_parser(name, help=purpose, description=description, epilog=epilog)
     parser.set_defaults(run=run, topic=topic)
     return parser
 
 
-def declare_question(subparsers: Subparsers, name: str, purpose: str, run: Command) -> argparse.ArgumentParser:
+def declare_question(
+    subparsers: Subparsers, name: str, purpose: str, run: Command, example: str
+) -> argparse.ArgumentParser:
     """Declare a subcommand that reads a history and prints a table, JSON or CSV."""
-    parser = declare(subparsers, name, purpose, run, HISTORY)
+    parser = declare(subparsers, name, purpose, run, HISTORY, example)
     add_history(parser)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -92,6 +96,12 @@ def _add_place(
     text = f"{text} (default: ${variable} or {usual})"
     default = os.environ.get(variable) or usual
     parser.add_argument(f"--{name}", type=read, default=default, metavar=metavar, help=text)
+
+
+def add_metric(parser: argparse.ArgumentParser, text: str, **settings: Any) -> None:
+    """Declare the option for a metric. The list of all would be longer than the rest of the help."""
+    text = f"{text}; `ipexperf help metrics` lists all"
+    parser.add_argument("--metric", choices=tuple(METRICS), metavar="NAME", help=text, **settings)
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
@@ -138,10 +148,10 @@ def chosen(cases: Sequence[Recorded], names: Sequence[str] | None, run: str) -> 
     """The cases of a run with these ids, or all. Raise UsageError for an id that the run does not have."""
     from ipexperf.bench.registry import unknown
 
+    known = {recorded.case.name for recorded in cases}
     for name in names or ():
-        if not any(name in (recorded.case.id, recorded.case.name) for recorded in cases):
-            known = sorted({recorded.case.id for recorded in cases})
-            raise UsageError(f"run {run}: {unknown('case', name, known)}")
+        if name not in known | {recorded.case.id for recorded in cases}:
+            raise UsageError(f"run {run}: {unknown('case', name, sorted(known))}")
     return [recorded for recorded in cases if not names or {recorded.case.id, recorded.case.name} & set(names)]
 
 

@@ -32,7 +32,7 @@ MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 
 def add_doctor(subparsers: console.Subparsers) -> None:
     purpose = "check this machine for measuring, and find the smallest slowdown it can show"
-    parser = console.declare(subparsers, "doctor", purpose, run_doctor, console.PLAN)
+    parser = console.declare(subparsers, "doctor", purpose, run_doctor, console.PLAN, "doctor --seconds 60")
     parser.add_argument("--no-pairs", action="store_true", help="check the machine, but measure nothing")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)

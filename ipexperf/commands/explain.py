@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_explain(subparsers: console.Subparsers) -> None:
     purpose = "measure a case again, and write a page on why it is slower"
-    parser = console.declare(subparsers, "explain", purpose, run_explain, console.COMPARE)
+    parser = console.declare(subparsers, "explain", purpose, run_explain, console.COMPARE, "explain last CASE")
     parser.add_argument("selector", metavar="RUN", help=console.RUN)
     parser.add_argument("case_id", metavar="CASE", help="the id of a case of that run")
     text = "the other arm (default: the one of that run, or the case's baseline)"

@@ -20,7 +20,7 @@ BISECT = "--bisect"
 
 def add_gate(subparsers: console.Subparsers) -> None:
     purpose = "turn a run into an exit status: 0 fine, 1 not fine, 125 not judged"
-    parser = console.declare(subparsers, "gate", purpose, run_gate, console.JUDGE)
+    parser = console.declare(subparsers, "gate", purpose, run_gate, console.JUDGE, "gate last")
     console.add_history(parser)
     parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{console.RUN} (default: last)")
     parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import argparse
 
+from ipexperf.bench.registry import nearest
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.plan.options import OPTIONS
 from ipexperf.report import faq, lines
+from ipexperf.result import METRICS
 
 
 def add_help(subparsers: console.Subparsers) -> None:
     purpose = "explain a word that a run, a table or a failed test printed"
-    parser = console.declare(subparsers, "help", purpose, run_help, console.HISTORY)
-    parser.add_argument("word", metavar="WORD", nargs="?", help="such as inconclusive (default: list the words)")
+    parser = console.declare(subparsers, "help", purpose, run_help, console.HISTORY, "help inconclusive")
+    text = "such as inconclusive, or `CUT SHORT`; `options` and `metrics` list all of these (default: list the words)"
+    parser.add_argument("word", metavar="WORD", nargs="*", help=text)
 
 
 def run_help(arguments: argparse.Namespace) -> int:
-    sections = faq.sections()
-    if arguments.word is None:
-        console.say("\n".join(lines.wrapped(", ".join(sections))))
-        return 0
-    word = arguments.word.lower()
-    if word not in sections:
-        from ipexperf.bench.registry import unknown
-
-        raise UsageError(unknown("word", word, list(sections)))
-    console.say("\n".join(lines.wrapped(sections[word])))
+    word, texts = faq.called(" ".join(arguments.word)), faq.explained()
+    if word == "options":
+        told = [f"{option.flag} {option.metavar}: {option.help}".replace("%%", "%") for option in OPTIONS]
+    elif word == "metrics":
+        told = [f"{name}: {texts[faq.called(name)]}" for name in METRICS]
+    elif word and word in texts:
+        told = [texts[word]]
+    elif word:
+        raise UsageError(
+            f"unknown word '{word}'{nearest(word, texts) or ': `ipexperf help` lists the first to look up'}"
+        )
+    else:
+        told = [", ".join(faq.sections()), "and each metric, outcome, column and label that is printed"]
+    for text in told:
+        console.say("\n".join(lines.wrapped(text)))
     return 0
 
 

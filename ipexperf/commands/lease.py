@@ -19,7 +19,7 @@ END = "--"
 
 def add_lease(subparsers: console.Subparsers) -> None:
     purpose = "run a command while nobody else measures on the device"
-    parser = console.declare(subparsers, "lease", purpose, run_lease, console.PLAN)
+    parser = console.declare(subparsers, "lease", purpose, run_lease, console.PLAN, "lease -- python train.py")
     planning.add_some(parser, "device", "lease", "load")
     text = "the command with its arguments, behind --"
     parser.add_argument("command", nargs="+", metavar=f"{END} COMMAND", help=text)

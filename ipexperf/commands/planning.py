@@ -5,28 +5,30 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.commands import console
 from ipexperf.plan import reading
-from ipexperf.plan.options import MEASURE, OPTIONS, PLAN, SCOPES, Options
+from ipexperf.plan.options import MEASURE, OPTIONS, PLAN, Options
 
 if TYPE_CHECKING:
     from ipexperf.recorder import Recorder
 
 
 def add_options(
-    parser: argparse.ArgumentParser,
-    scopes: Iterable[str] = (PLAN, MEASURE),
-    *,
-    without: Collection[str] = (),
+    parser: argparse.ArgumentParser, scopes: Collection[str] = (PLAN, MEASURE), *, without: Collection[str] = ()
 ) -> None:
-    """Declare the suite's options of these scopes on a subcommand, but for some by their names."""
-    for scope in scopes:
-        chosen = [option for option in OPTIONS if option.scope == scope and option.name not in without]
-        reading.add_arguments(parser.add_argument_group(SCOPES[scope]).add_argument, chosen)
+    """Declare the suite's options of these scopes, but for some by name. Help has those with a short spelling."""
+    chosen = [option for option in OPTIONS if option.scope in scopes and option.name not in without]
+    group = parser.add_argument_group("which cases (all options: `ipexperf help options`)")
+    reading.add_arguments(group.add_argument, [option for option in chosen if option.short])
+
+    def hide(flag: str, **settings: Any) -> None:
+        parser.add_argument(flag, **{**settings, "help": argparse.SUPPRESS})
+
+    reading.add_arguments(hide, [option for option in chosen if not option.short])
 
 
 def add_some(parser: argparse.ArgumentParser, *names: str) -> None:
@@ -39,8 +41,9 @@ def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None
     by_name = {option.name: option for option in OPTIONS}
     for flag, name in short.items():
         option = by_name[name]
-        text = f"short for {option.flag}"
-        parser.add_argument(flag, type=option.read, default=None, dest=option.dest, metavar=option.metavar, help=text)
+        parser.add_argument(
+            flag, type=option.read, default=None, dest=option.dest, metavar=option.metavar, help=option.help
+        )
 
 
 def resolve(arguments: argparse.Namespace) -> Options:

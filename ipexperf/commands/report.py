@@ -14,7 +14,7 @@ from ipexperf.units import plural
 
 def add_report(subparsers: console.Subparsers) -> None:
     purpose = "write the history as pages for a browser or as CSV, or one run as markdown or JSON"
-    parser = console.declare(subparsers, "report", purpose, run_report, console.HISTORY)
+    parser = console.declare(subparsers, "report", purpose, run_report, console.HISTORY, "report --html site")
     console.add_history(parser)
     text = f"of --markdown and the JSON: {console.RUN} (default: last)"
     parser.add_argument("selector", metavar="RUN", nargs="?", help=text)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def add_show(subparsers: console.Subparsers) -> None:
     purpose = "list the newest runs; of a run the table of its cases; of a case every number, and what it ran otherwise"
-    parser = console.declare_question(subparsers, "show", purpose, run_show)
+    parser = console.declare_question(subparsers, "show", purpose, run_show, "show last")
     parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: list the newest runs)")
     parser.add_argument("case_id", metavar="CASE", nargs="?", help="the id of a case of that run")
     parser.add_argument("--full", action="store_true", help="of a run: every number of every case")

@@ -8,12 +8,14 @@ from dataclasses import asdict
 from itertools import chain
 
 from ipexperf.commands import console
-from ipexperf.result import METRICS, PRIMARY
+from ipexperf.result import PRIMARY
 
 
 def add_trend(subparsers: console.Subparsers) -> None:
-    parser = console.declare_question(subparsers, "trend", "follow one metric through time", run_trend)
-    parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
+    parser = console.declare_question(
+        subparsers, "trend", "follow one metric through time", run_trend, "trend --model resnet18"
+    )
+    console.add_metric(parser, "the metric (default: %(default)s)", default=PRIMARY)
     console.add_filters(parser)
     newest = "the newest N runs of each series (default: %(default)s)"
     parser.add_argument("--limit", type=console.positive, default=30, metavar="N", help=newest)
@@ -43,9 +45,8 @@ def run_trend(arguments: argparse.Namespace) -> int:
 
 def add_changes(subparsers: console.Subparsers) -> None:
     purpose = "list regressions and improvements, with the runs around them"
-    parser = console.declare_question(subparsers, "changes", purpose, run_changes)
-    several = f"look at this metric (repeatable; default: {PRIMARY})"
-    parser.add_argument("--metric", action="append", choices=tuple(METRICS), help=several)
+    parser = console.declare_question(subparsers, "changes", purpose, run_changes, "changes --since last~7")
+    console.add_metric(parser, f"look at this metric (repeatable; default: {PRIMARY})", action="append")
     console.add_filters(parser)
 
 

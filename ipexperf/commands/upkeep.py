@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def add_db(subparsers: console.Subparsers) -> None:
     purpose = "merge, import, push, prune, check or upgrade a history"
-    parser = console.declare(subparsers, "db", purpose, topic=console.HISTORY)
+    parser = console.declare(subparsers, "db", purpose, topic=console.HISTORY, example="db merge night.db")
     below = parser.add_subparsers(metavar="merge|import|push|prune|check|upgrade", required=True)
 
     def add(name: str, purpose: str, run: console.Command) -> argparse.ArgumentParser:

@@ -93,8 +93,7 @@ def _calls(before: float, after: float) -> str:
 
 
 def amount(name: str, value: float) -> str:
-    unit = METRICS[name].unit
-    return units.digits(value) if unit == "1" else units.amount(value, unit)
+    return units.amount(value, METRICS[name].unit)
 
 
 def longer(times: float) -> str:

@@ -41,7 +41,7 @@ class Columns:
 
     Its rows are cells by the names of their columns, None where there is no such cell. A first cell that is too long
     has a line of its own, because people copy ids. Where there is still no room, spare columns go, the first of them
-    first. Of spare columns with commas between them, none is shown without the others.
+    first.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, object]], spare: Sequence[str] = ()) -> None:
@@ -49,13 +49,12 @@ class Columns:
         texts = [{name: "-" if cell is None else str(cell) for name, cell in row.items()} for row in cells]
         self.names = [name for name in cells[0] if any(row[name] != "-" for row in texts)] if cells else []
         self._rows = texts
-        self._spare = [group for group in spare if any(name in self.names for name in group.split(", "))]
+        self._spare = [name for name in spare if name in self.names]
 
     def fitted(self, width: int) -> tuple[Text, Sequence[str]]:
         """The lines of the table, and the columns that have no room."""
         for count in range(len(self._spare) + 1):
-            gone = ", ".join(self._spare[:count]).split(", ")
-            widths = {name: self._width(name) for name in self.names if name not in gone}
+            widths = {name: self._width(name) for name in self.names if name not in self._spare[:count]}
             first = self.names[0]
             over = sum(widths.values()) + len(GAP) * (len(widths) - 1) - width
             room = min(widths[first], ROOM)

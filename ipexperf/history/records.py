@@ -159,6 +159,11 @@ class Recorded:
     def fingerprint(self) -> Fingerprint | None:
         return self.common_fingerprint[1]
 
+    def judged(self, metric: str) -> Verdict | None:
+        """The verdict on one metric, if it was judged."""
+        judged = (self.verdict, *self.verdict.others) if self.verdict else ()
+        return next((verdict for verdict in judged if verdict.metric == metric), None)
+
     @property
     def medians(self) -> dict[str, float | None]:
         """The median of each metric over the launches."""
@@ -253,8 +258,7 @@ SHOWN = (
 
 
 def _row(recorded: Recorded, summary: Summary) -> dict[str, Any]:
-    judged = (recorded.verdict, *recorded.verdict.others) if recorded.verdict else ()
-    verdict = next((other for other in judged if other.metric == summary.metric), None)
+    verdict = recorded.judged(summary.metric)
     return {
         "run_uid": recorded.run_uid,
         **of_case(recorded.case),

@@ -22,24 +22,19 @@ if TYPE_CHECKING:
 
     from ipexperf.history.changed import Changed, Changes
     from ipexperf.history.comparison import ComparedCase, RunComparison
-    from ipexperf.history.records import Recorded, RunDetail, RunRecord, Summary
+    from ipexperf.history.records import Recorded, RunDetail, RunRecord
     from ipexperf.history.rounds import Twin
     from ipexperf.history.speedups import Speedup
     from ipexperf.history.store import History
-    from ipexperf.verdict import Verdict
 
     Points = Sequence[Mapping[str, Any]]
     """The points of one series, oldest first."""
 
 LOG_LINES = 5
-OVER_LAUNCHES = (
-    "Intervals are over launches, and hold together with 95 %. What a machine does from one session to the next is in "
-    "none of them: `ipexperf ab` measures two stacks side by side."
-)
-OTHERS = "The others are over launches, and hold together with 95 %."
-OVER_ROUNDS = (
-    "{which} over rounds, in which both cases took turns: each holds with 95 % by itself. What another day, driver or "
-    "reboot changes is in none of them."
+INTERVALS = (
+    "Intervals hold with 95 %: over rounds, in which both cases took turns, each by itself, where the note names "
+    "rounds; else over launches, all together. What another day, driver or reboot changes is in none of them: "
+    "`ipexperf ab` measures two stacks side by side."
 )
 
 
@@ -91,21 +86,23 @@ def case_text(recorded: Recorded) -> Text:
 
 def metrics_table(recorded: Recorded) -> Columns:
     """Every metric of a case, with the verdict where it was judged."""
-    judged = (recorded.verdict, *recorded.verdict.others) if recorded.verdict else ()
-    verdicts = {verdict.metric: verdict for verdict in judged}
-    shown = [summary for name, summary in recorded.metrics.items() if recorded.case.inputs or name != THROUGHPUT]
-    return Columns([_metric_row(summary, verdicts.get(summary.metric)) for summary in shown], ("launches",))
+    rows = (
+        {
+            "metric": summary.metric,
+            **_numbers(summary.unit, median=summary.median, smallest=summary.lo, largest=summary.hi),
+            "launches": str(summary.n),
+            "ratio": ratio(verdict.times) if verdict else None,
+            "verdict": title(verdict.outcome) if verdict else None,
+        }
+        for name, summary in recorded.metrics.items()
+        if recorded.case.inputs or name != THROUGHPUT
+        for verdict in [recorded.judged(name)]
+    )
+    return Columns(rows, spare=("launches",))
 
 
-def _metric_row(summary: Summary, verdict: Verdict | None) -> dict[str, object]:
-    numbers = {"median": summary.median, "smallest": summary.lo, "largest": summary.hi}
-    return {
-        "metric": summary.metric,
-        **{name: human(value, summary.unit) for name, value in numbers.items()},
-        "launches": str(summary.n),
-        "ratio": ratio(verdict.times) if verdict else None,
-        "verdict": title(verdict.outcome) if verdict else None,
-    }
+def _numbers(unit: str, **values: float | None) -> dict[str, str]:
+    return {name: human(value, unit) for name, value in values.items()}
 
 
 def _of(batch: int | None, *more: str) -> str:
@@ -146,9 +143,7 @@ def _point_row(point: Mapping[str, Any]) -> dict[str, object]:
         "commit": (point["commit"] or "-")[:10],
         "torch": point["torch_version"],
         "IPEX": point["ipex_version"],
-        "median": human(point["median"], point["unit"]),
-        "smallest": human(point["lo"], point["unit"]),
-        "largest": human(point["hi"], point["unit"]),
+        **_numbers(point["unit"], median=point["median"], smallest=point["lo"], largest=point["hi"]),
         "launches": str(point["n"]),
         "ratio": ratio(point["ratio"]),
         "outcome": point["verdict"] or point["outcome"],
@@ -176,8 +171,7 @@ def changes_table(changed: Sequence[Changed]) -> Columns:
             "change": change.direction if change.recovered_run is None else "recovered",
             "batch": change.batch,
             "metric": change.metric if several or change.metric != PRIMARY else None,
-            "before": human(change.before, change.unit),
-            "after": human(change.after, change.unit),
+            **_numbers(change.unit, before=change.before, after=change.after),
             "ratio": ratio(change.ratio),
             "runs": f"{change.runs_before} -> {change.runs_after}",
             "last": f"{change.last_started_at[:10]} {change.last_run[:SHORT]}",
@@ -236,8 +230,7 @@ def compared_table(cases: Sequence[ComparedCase]) -> Columns:
         {
             "case": case.case_id,
             "batch": case.batch,
-            "first": human(case.first, case.unit),
-            "second": human(case.second, case.unit),
+            **_numbers(case.unit, first=case.first, second=case.second),
             "ratio": ratio(case.ratio.value if case.ratio else None),
             "interval": interval(case.ratio),
             "change": case.change or "-",
@@ -270,39 +263,25 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
             "batch": pair.batch,
             "over": pair.over,
             "metric": pair.metric,
-            "base": human(pair.base, pair.unit),
-            "value": human(pair.value, pair.unit),
+            **_numbers(pair.unit, base=pair.base, value=pair.value),
             "speedup": "-" if pair.speedup is None else f"{pair.speedup.value:.2f}",
             "interval": interval(pair.speedup),
             "accuracy": _both(share(pair.accuracy_metric, side) for side in (pair.base_accuracy, pair.accuracy)),
         }
         for pair in pairs
     )
-    return Columns(rows, spare=("batch", "metric", "accuracy", "base, value"))
+    return Columns(rows, spare=("batch", "metric", "accuracy", "base", "value"))
 
 
 def notes_text(pairs: Sequence[Speedup]) -> Text:
     """How far each speed-up can be trusted, or why there is none."""
-    return remarks((pair.case_id, _of(pair.batch, pair.over), "; ".join(_notes(pair))) for pair in pairs)
+    return remarks((pair.case_id, _of(pair.batch, pair.over), _note(pair)) for pair in pairs)
 
 
-def _notes(speedup: Speedup) -> Iterator[str]:
-    if speedup.paired:
-        yield plural(speedup.rounds, "round")
-    if speedup.note:
-        yield speedup.note
-    if speedup.speedup is not None and not speedup.seen:
-        yield "no difference seen"
-
-
-def explanation(ratios: Sequence[Speedup]) -> str:
-    """Explain the intervals: over rounds if the cases took turns, else over launches."""
-    paired = [speedup.paired for speedup in ratios if speedup.speedup is not None]
-    if not any(paired):
-        return OVER_LAUNCHES
-    if all(paired):
-        return OVER_ROUNDS.format(which="Intervals are")
-    return f"{OVER_ROUNDS.format(which='Where the note names rounds, intervals are')} {OTHERS}"
+def _note(speedup: Speedup) -> str:
+    rounds = plural(speedup.rounds, "round") if speedup.paired else ""
+    unseen = "no difference seen" if speedup.speedup is not None and not speedup.seen else ""
+    return "; ".join(filter(None, (rounds, speedup.note, unseen)))
 
 
 def twins_text(twins: Iterable[Twin]) -> Text:

@@ -96,7 +96,7 @@ def _row(
 
 def _axis(name: str, names: str, **more: str | bool) -> tuple[str, ...] | None:
     """The row of an axis, with some of its names or all."""
-    text = f"{names}, or all (comma list, repeatable)"
+    text = f"{names}, or all (A,B; repeatable)"
     return _row(PLAN, "NAMES", values.words, None, text=text, repeat=True, common=True, short=f"--{name}", **more)
 
 

@@ -71,7 +71,7 @@ def _declarer(parser: pytest.Parser) -> Callable[..., None]:
     """
     import pytest
 
-    group = parser.getgroup("ipexperf", "ipexperf: performance regressions. All options: ipexperf cases --help")
+    group = parser.getgroup("ipexperf", "ipexperf: performance regressions. All options: ipexperf help options")
 
     def declare(flag: str, **settings: Any) -> None:
         if read := settings.get("type"):

@@ -1,22 +1,60 @@
-"""The words that a run prints, explained: the sections of `docs/faq.md`, which is linked beside this file."""
+"""The words that a run prints, explained by the pages of `docs/`, which are linked beside this file."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+HERE = Path(__file__).parent
+WRITTEN = re.compile(r"(?:`|(?<!\*)\*)([^`*\n]+)(?:`|\*(?!\*))")
+"""A word as code or in italics."""
 
 
 def sections() -> dict[str, str]:
-    """The text of each word."""
-    _, *parts = Path(__file__).with_name("faq.md").read_text(encoding="utf-8").split("\n## ")
+    """What to do about each word that has a section on the page of questions."""
+    _, *parts = (HERE / "faq.md").read_text(encoding="utf-8").split("\n## ")
     texts = {}
     for part in parts:
         words, _, text = part.partition("\n\n")
-        # Links as people without a browser can follow them.
-        plain = re.sub(r"\[([^]]*)\]\(([^)#]*)[^)]*\)", r"\1 (docs/\2)", " ".join(text.split()))
-        texts.update(dict.fromkeys(words.split(", "), plain))
+        texts.update(dict.fromkeys(words.split(", "), _plain(text)))
     return texts
+
+
+@functools.cache
+def explained() -> dict[str, str]:
+    """The text of every word, as `called` names it: a section of its own, else a row of a table, else a paragraph."""
+    rows: dict[str, str] = {}
+    paragraphs: dict[str, str] = {}
+    for page in (HERE / "architecture.md", *sorted((HERE / "reference").glob("*.md"))):
+        for head, text in _parts(page.read_text(encoding="utf-8")):
+            for written, told in ((head, rows), (text, paragraphs)):
+                for word in WRITTEN.findall(written):
+                    told.setdefault(called(word), f"{_plain(text)} (docs/{page.relative_to(HERE)})")
+    return {**paragraphs, **rows, **{called(word): text for word, text in sections().items()}}
+
+
+def called(word: str) -> str:
+    """A word as it is looked up."""
+    return word.lower().replace("_", " ").strip(":-")
+
+
+def _parts(page: str) -> Iterator[tuple[str, str]]:
+    """The rows of a page's tables, or of its glossary, each with its first cell; and its paragraphs and items."""
+    _, _, glossary = page.partition("\n## Words\n")
+    text = re.sub(r"```.*?```", "", glossary.partition("\n## ")[0] or page, flags=re.DOTALL)
+    for block in re.split(r"\n\n|\n(?=[-|#])", text):
+        head, _, rest = block.strip("| \n").partition(" | ")
+        if block.startswith("|"):
+            yield f"*{head.replace(', ', '*, *')}*" if glossary else head, rest.replace(" | ", "; ")
+        else:
+            yield "", block.lstrip("- ")
+
+
+def _plain(text: str) -> str:
+    """A text in one line, with links as people without a browser can follow them."""
+    return re.sub(r"\[([^]]*)\]\(([^)#]*)[^)]*\)", r"\1 (docs/\2)", " ".join(text.split()))
 
 
 def commands(words: Iterable[str]) -> str:

@@ -17,7 +17,6 @@ from history_records import (
 )
 
 from ipexperf.history.speedups import APART, speedups
-from ipexperf.history.tables import OTHERS, OVER_LAUNCHES, explanation
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import Policy
 from ipexperf.verdict import Verdict
@@ -130,7 +129,6 @@ def test_a_case_under_other_variables_is_no_base(history):
     assert (found.speedup, found.seen) == (None, False)
     assert found.note == "other environments: ONEDNN_MAX_CPU_ISA: SSE41 -> unset"
     assert found.value == pytest.approx(1600, rel=0.01)
-    assert explanation([found]) == OVER_LAUNCHES
 
 
 def test_cases_that_took_turns_under_unlike_variables_are_compared(history):
@@ -245,17 +243,3 @@ def test_latencies_are_compared_by_launches(history):
         ("p50", False, 3.0),
         ("p99", False, 5.0),
     ]
-
-
-def test_the_text_below_the_table_says_what_the_intervals_are_over(history):
-    """Rounds, launches, or both."""
-    cases = record(history, took(plain(stack="ipex"), 0.01), took(plain(), 0.02))
-    launches, rounds = speedups(cases), speedups(cases, paired=in_turns(history, cases, (0.01, 0.02)))
-    assert explanation(launches) == OVER_LAUNCHES
-    assert explanation(rounds).startswith(
-        "Intervals are over rounds, in which both cases took turns: each holds with 95 %"
-    )
-    assert "launches" not in explanation(rounds)
-    both = explanation([*rounds, *launches])
-    assert both.startswith("Where the note names rounds, intervals are over rounds")
-    assert both.endswith(OTHERS)

@@ -149,7 +149,7 @@ def test_an_index_that_no_card_can_have_is_refused(text: str, told: str) -> None
 
 def told_by_help(axis: str) -> list[str]:
     [option] = [option for option in options.OPTIONS if option.name == axis]
-    return option.help.removesuffix(", or all (comma list, repeatable)").split(", ")
+    return option.help.removesuffix(", or all (A,B; repeatable)").split(", ")
 
 
 @pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])

@@ -197,7 +197,7 @@ def test_the_options_are_documented_by_help(suite: Suite) -> None:
     assert set(re.findall(r"^ +(--perf-[a-z-]+)", text, re.MULTILINE)) == {
         option.flag for option in OPTIONS if option.common
     }
-    assert "All options: ipexperf cases --help" in text
+    assert "All options: ipexperf help options" in text
 
 
 WATCH = """

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from pathlib import Path
+import shlex
 from typing import get_args
 
 import pytest
 
-import ipexperf
 from ipexperf import cli
+from ipexperf.commands.command_line import make_parser
+from ipexperf.history import tables
+from ipexperf.history.store import Status
 from ipexperf.outcomes import OUTCOMES, Outcome, is_fine
-from ipexperf.report import faq
-from ipexperf.result import METRICS
+from ipexperf.report import bisections, faq, functions, table
+from ipexperf.report.speeds import FACTORS
+from ipexperf.result import METRICS, LaunchOutcome, Role
 
 
 def test_every_outcome_that_is_not_fine_has_a_section() -> None:
     assert {name for name in get_args(Outcome) if not is_fine(name)} <= set(faq.sections())
 
 
-def test_every_word_is_one_that_a_run_prints() -> None:
-    """An outcome, a metric, a check of a proof, or a word of the summary."""
-    sources = "".join(path.read_text() for path in Path(ipexperf.__file__).parent.rglob("*.py"))
-    checks = set(re.findall(r'Check\(\s*"(\w+)"', sources))
-    spoken = {"contended", "deselected", "waiting", "untrusted", "answers", "files"}
-    assert set(faq.sections()) - set(OUTCOMES) - set(METRICS) - checks == spoken
+def test_every_word_that_is_printed_is_explained() -> None:
+    """Outcomes, statuses and metrics by their types; columns by the tables; labels by what is written in capitals."""
+    columns = {column.title for metric in METRICS.values() if (column := metric.column)}
+    for node in ast.walk(ast.parse(inspect.getsource(tables))):
+        keys = node.keys if isinstance(node, ast.Dict) else ()
+        columns |= {key.value.partition(" (")[0] for key in keys if isinstance(key, ast.Constant)}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_numbers":
+            columns |= {keyword.arg for keyword in node.keywords}
+    labels = set()
+    for module in (table, functions, bisections):
+        nodes = [*ast.walk(ast.parse(inspect.getsource(module)))]
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                labels |= set(re.findall(r"\b[A-Z]{2,}(?: [A-Z]{2,})+\b|\b[A-Z]{4,}\b", node.value))
+    told = {*OUTCOMES, *get_args(LaunchOutcome), *get_args(Status), *METRICS, *FACTORS, *table.LEFT, *columns, *labels}
+    assert {"ok", "improved", "agreement", "timed_out", "roof", "median", "CUT SHORT", "x fp32"} <= told
+    glossary = {"turn", "dropped", "session", "twin", *get_args(Role)}
+    assert {word for word in told | glossary if faq.called(word) not in faq.explained()} == set()
 
 
 @pytest.mark.parametrize("word", faq.sections())
@@ -34,11 +52,28 @@ def test_every_section_ends_with_the_page_that_helps(word: str) -> None:
 
 def test_help_explains_a_word_and_lists_the_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["help", "peak_memory"]) == 0
-    assert "`held_memory` is what is still allocated" in capsys.readouterr().out
+    assert "`held_memory` is what is still" in capsys.readouterr().out
     assert cli.main(["help"]) == 0
     assert "regressed, inconclusive, " in capsys.readouterr().out
     assert cli.main(["help", "inconclusve"]) == cli.USAGE_ERROR
     assert "did you mean inconclusive?" in capsys.readouterr().err
+    assert cli.main(["help", "CUT", "SHORT"]) == cli.main(["help", "metrics"]) == cli.main(["help", "options"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("A case for which `--perf-budget` left no time")
+    assert "\nagreement: share of images with the same top answer" in told
+    assert "\n--perf-db DB: results: a SQLite file\n" in told
+
+
+def test_the_help_of_each_command_fits_a_screen_and_has_an_example(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is a command line that the command takes."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, command in make_parser().subparsers.choices.items():
+        told = command.format_help()
+        assert told.count("\n") <= 40, name
+        (example,) = re.findall(r"^example: ipexperf (.*)$", told, re.MULTILINE)
+        make_parser().parse_args(shlex.split(example))
 
 
 def test_a_block_names_only_what_is_explained() -> None:

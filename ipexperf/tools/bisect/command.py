@@ -31,23 +31,22 @@ UNKNOWN = 3
 
 def add_bisect(subparsers: console.Subparsers) -> None:
     purpose = "find which package, variable, version or commit makes a case slower"
-    parser = console.declare(subparsers, "bisect", purpose, run_bisect, console.COMPARE)
-    text = "the quick end: PYTHON, lock:FILE, baseline:NAME or run:RUN, and KEY=VALUE (default: this interpreter)"
-    parser.add_argument("--good", default="", metavar="ARM", help=text)
+    parser = console.declare(
+        subparsers, "bisect", purpose, run_bisect, console.COMPARE, "bisect --bad lock:new.txt --model vgg16"
+    )
+    parser.usage = "ipexperf bisect [options] [-- TEST ...]"
+    parser.add_argument("--good", default="", metavar="ARM", help="the quick end (default: this interpreter)")
     parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, written like --good")
     versions = parser.add_argument_group("versions of one package, beside the other packages of --good")
     versions.add_argument("--package", metavar="NAME", help="the package")
-    text = "its versions in this order, the quick one first; or FIRST..LAST: what pip's index has between"
+    text = "in this order, the quick one first; or FIRST..LAST"
     versions.add_argument("--versions", metavar="A,B,C", help=text)
     commits = parser.add_argument_group("commits, with the packages of --good")
     commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
     commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
-    text = "what to run in each clone; a wheel that it leaves in dist is installed, else the clone is imported"
-    commits.add_argument("--build", metavar="COMMAND", help=text)
+    commits.add_argument("--build", metavar="COMMAND", help="what to run in each clone")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
-    parser.add_argument(
-        "tests", nargs="*", metavar="-- TEST", help="a test that measures a function: arguments of pytest"
-    )
+    parser.add_argument("tests", nargs="*", metavar="-- TEST", help="a test of a function, as pytest takes it")
     planning.add_short(parser, SHORT)
     planning.add_options(parser, without=("budget",))
 

@@ -32,9 +32,8 @@ CALM = {
 
 def add_fleet(subparsers: console.Subparsers) -> None:
     purpose = "run one command on many hosts (on Ray), and merge what they record"
-    actions = console.declare(subparsers, "fleet", purpose, topic=console.HOSTS).add_subparsers(
-        metavar="ACTION", required=True
-    )
+    parser = console.declare(subparsers, "fleet", purpose, topic=console.HOSTS, example="fleet run -- pytest suites/")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
     up = console.declare(actions, "up", "make this host the head of a new fleet, and one of its hosts", run_up)
     up.add_argument("--port", type=console.positive, default=PORT, help=f"where other hosts join (default: {PORT})")
     up.add_argument("--head-only", action="store_true", help="measure nothing on this host")

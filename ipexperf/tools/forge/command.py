@@ -13,7 +13,7 @@ from ipexperf.tools.forge import comment, forges
 
 def add_comment(subparsers: console.Subparsers) -> None:
     purpose = "print a run as a comment on a pull request, or write it there: one comment, kept up to date"
-    parser = console.declare(subparsers, "comment", purpose, run_comment, console.JUDGE)
+    parser = console.declare(subparsers, "comment", purpose, run_comment, console.JUDGE, "comment last --post")
     parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{console.RUN} (default: last)")
     parser.add_argument("--name", default="performance", help="its name, if a pull request has several comments")
     parser.add_argument("--link", metavar="URL", help="where the run's files are (default: the page of this job)")

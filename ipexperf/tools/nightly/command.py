@@ -44,7 +44,7 @@ CANNOT_TELL = 3
 
 def add_nightly(subparsers: console.Subparsers) -> None:
     purpose = "measure a night, accept what is well, and explain what is not: one text a regression"
-    parser = console.declare(subparsers, "nightly", purpose, run_nightly, console.JUDGE)
+    parser = console.declare(subparsers, "nightly", purpose, run_nightly, console.JUDGE, "nightly -- suites/")
     parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="arguments of pytest")
     text = "where the nights, issues and dossiers are (default: nights)"
     parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=text)

@@ -66,7 +66,7 @@ class OnednnLog:
 
 def add_prove(subparsers: console.Subparsers) -> None:
     purpose = "run a command, and say which kernels of oneDNN it ran: a server, a script, anything"
-    parser = console.declare(subparsers, "prove", purpose, run_prove)
+    parser = console.declare(subparsers, "prove", purpose, run_prove, example="prove -- python serve.py")
     parser.add_argument("command", nargs="+", metavar="-- COMMAND", help="the command with its arguments, behind --")
     parser.add_argument("--into", type=Path, metavar="FILE", help="write what it ran to this file, for --against")
     text = "compare with the file of another run, and end with status 1 if something was lost that only costs time"
