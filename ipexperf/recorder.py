@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import loading, registry
@@ -116,8 +117,9 @@ class Recorder:
         status: Status,
         settled: RunVerdict | None = None,
         tested: Mapping[str, Verdict] | None = None,
+        dossiers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Write the verdict on the run as a whole, the verdicts that it changed, and how the run ended."""
+        """Write the verdict on the run as a whole, verdicts that it changed, where dossiers are, and how it ended."""
         from ipexperf.judge.policy import Policy
 
         if self.history is None or self.uid is None:
@@ -125,7 +127,7 @@ class Recorder:
         with interrupts.deferred():
             if settled is not None and self._recorded:
                 names = ("line", "shift", "fails", "slower", "spoilt")
-                whole = {name: getattr(settled, name) for name in names}
+                whole = {name: getattr(settled, name) for name in names} | {"dossiers": dict(dossiers)}
                 changed = {
                     uid: verdict
                     for uid, verdict in settled.verdicts.items()

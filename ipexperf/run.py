@@ -160,13 +160,15 @@ class Run:
 
         if self._measurer is None:
             return
-        lines = self.reporter.ending.dossiers
+        ending = self.reporter.ending
         try:
             questions = list(self.reporter.questions())
-            for line in making.write(questions, self._measurer.conductor, self._suite, folder, self._say):
-                lines.append(line)
+            for line in making.write(
+                questions, self._measurer.conductor, self._suite, folder, self._say, ending.written
+            ):
+                ending.dossiers.append(line)
         except KeyboardInterrupt:  # the verdicts are all there
-            lines.append("the dossiers were interrupted")
+            ending.dossiers.append("the dossiers were interrupted")
 
     def _record_end(self, status: Status) -> None:
         """Record how the run ended. The summary has what could not be recorded."""
@@ -179,6 +181,6 @@ class Run:
         except HistoryError as error:
             ending.trouble = str(error)
         try:
-            self._recorder.finish(status, self.judge.settled(), self.judge.verdicts)
+            self._recorder.finish(status, self.judge.settled(), self.judge.verdicts, ending.written)
         except HistoryError as error:
             ending.trouble = str(error)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ipexperf import units
 from ipexperf.dashboard.change_marks import Mark
-from ipexperf.dashboard.story import CaseStory, drawn
+from ipexperf.dashboard.story import CaseStory, Story, drawn
 from ipexperf.history.board import Line, Spot
 from ipexperf.history.records import Recorded
 from ipexperf.outcomes import place
@@ -120,6 +123,12 @@ def right(recorded: Recorded) -> str | None:
     """Return the metric that describes the accuracy best with its value, if any was measured."""
     score = recorded.accuracy
     return f"{score[0]} {formatted(*score)}" if score else None
+
+
+def dossier(story: Story, entry: CaseStory, folder: Path) -> str | None:
+    """Return the link from a folder to the dossier of a case's newest run, if it is still there."""
+    page = story.run_of(entry).settled.get("dossiers", {}).get(entry.case.uid)
+    return quote(os.path.relpath(page, folder)) if page and Path(page).is_file() else None
 
 
 def named(entry: CaseStory, root: str = "") -> dict[str, Any]:

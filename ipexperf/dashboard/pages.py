@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ipexperf import outcomes
@@ -24,8 +25,8 @@ CAUSES = 3
 """The most differences that a change names there."""
 
 
-def overview(story: Story) -> dict[str, Any]:
-    """Return the overview: what needs attention, and every case with its newest run, the worst first."""
+def overview(story: Story, folder: Path) -> dict[str, Any]:
+    """Return the overview: what changed, and every case with its newest run, the worst first."""
     newest = len(story.board.runs) - 1
     entries = [entry for entry in story.entries if not entry.experiment]
     changes = [(index, mark, entry) for index, entry in enumerate(entries) if (mark := entry.change)]
@@ -39,7 +40,10 @@ def overview(story: Story) -> dict[str, Any]:
         "cases": len(entries),
         "data": {
             "rows": [data.drop(data.row(entry, newest)) for entry in entries],
-            "changes": [{"row": index, **_change(mark, entry)} for index, mark, entry in changes[:MOST_CHANGES]],
+            "changes": [
+                data.drop({"row": index, **_change(mark, entry), "dossier": data.dossier(story, entry, folder)})
+                for index, mark, entry in changes[:MOST_CHANGES]
+            ],
             "untold": max(0, len(changes) - MOST_CHANGES) + story.older,
         },
     }
@@ -79,17 +83,15 @@ def _change(mark: Mark, entry: CaseStory) -> dict[str, Any]:
     accepted = entry.acceptance(mark)
     found = entry.found(mark)
     change, levels = data.moved(mark, entry)
-    return data.drop(
-        {
-            "kind": now if outcomes.row(now := entry.newest.outcome).fails else mark.kind,
-            "change": change,
-            "levels": " \N{RIGHTWARDS ARROW} ".join(levels),
-            "run": mark.run,
-            "why": few(mark.lines, CAUSES, between="; ") or (found.reason if found else ""),
-            "over": mark.text if mark.undone else None,
-            "accepted": f"accepted by {accepted.by}, {accepted.at[:10]}: {accepted.reason}" if accepted else None,
-        }
-    )
+    return {
+        "kind": now if outcomes.row(now := entry.newest.outcome).fails else mark.kind,
+        "change": change,
+        "levels": " \N{RIGHTWARDS ARROW} ".join(levels),
+        "run": mark.run,
+        "why": few(mark.lines, CAUSES, between="; ") or (found.reason if found else ""),
+        "over": mark.text if mark.undone else None,
+        "accepted": f"accepted by {accepted.by}, {accepted.at[:10]}: {accepted.reason}" if accepted else None,
+    }
 
 
 def run_list(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]]) -> dict[str, Any]:

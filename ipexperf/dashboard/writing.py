@@ -15,7 +15,7 @@ import jinja2
 
 from ipexperf import __version__, outcomes
 from ipexperf.bench.machine.source import inside
-from ipexperf.dashboard import case_page, folder, pages
+from ipexperf.dashboard import case_page, data, folder, pages
 from ipexperf.dashboard.story import Story, by_run, gather
 from ipexperf.dtypes import DTYPES
 from ipexperf.history import History
@@ -51,15 +51,17 @@ def write(history: History, target: Path, limit: int = RUNS) -> Written:
     """Write a report of the newest runs. An older report in the same place is replaced when this one is complete."""
     with folder.whole(target) as new, collector_held_off():
         story = gather(history, limit)
-        _Site(new, history, story).write()
+        _Site(new, history, story, target).write()
     return Written(target / "index.html", len(story.entries), len(story.board.runs), story.board.older)
 
 
 class _Site:
     """The pages of one report. `_paged` are the runs with a page of their own, `_more` the pages that not all have."""
 
-    def __init__(self, root: Path, history: History, story: Story) -> None:
+    def __init__(self, root: Path, history: History, story: Story, target: Path) -> None:
+        """`target` is where the pages will be."""
         self._root = root
+        self._target = target
         self._history = history
         self._story = story
         newest = {entry.now.run for entry in story.entries}
@@ -102,7 +104,7 @@ class _Site:
         shutil.copytree(HERE / "vendor" / "uplot", self._root / "assets" / "uplot")
         self._write_tables()
         self._write_runs()
-        self._draw("index.html", "overview.html", pages.overview(self._story))
+        self._draw("index.html", "overview.html", pages.overview(self._story, self._target))
         entries_of = by_run(self._story.entries)
         self._draw("runs.html", "runs.html", pages.run_list(self._story, entries_of))
         for name, context in self._more.items():
@@ -120,6 +122,7 @@ class _Site:
                 "paged_run": entry.now.run in self._paged,
                 "previous": entries[index - 1].slug if index else None,
                 "next": entries[index + 1].slug if index + 1 < len(entries) else None,
+                "dossier": data.dossier(self._story, entry, self._target / "cases"),
                 "bisections": case_page.bisections(entry, searches),
             }
             self._draw(

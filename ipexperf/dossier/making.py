@@ -84,8 +84,12 @@ def write(
     suite: Suite | None,
     folder: Path,
     say: Callable[[str], None],
+    written: dict[str, str],
 ) -> Iterator[str]:
-    """Write the dossiers, that of the slowest case first, as far as SECONDS reach. Yields what to say of each."""
+    """Write the dossiers, that of the slowest case first, as far as SECONDS reach. Yields what to say of each.
+
+    `written` gets the pages, by the uid of the recorded case.
+    """
     until = time.monotonic() + SECONDS
     for question in sorted(questions, key=lambda question: -(question.verdict.times or 0.0)):
         case = question.case
@@ -103,6 +107,7 @@ def write(
                 kind = "" if isinstance(error, IpexperfError) else f"{type(error).__name__}: "
                 yield f"no dossier of {case.id}: {kind}{error}"
             else:
+                written[question.against.recorded(case).uid] = str(path.absolute())
                 yield from (f"dossier: {path}", *(f"  {row}" for line in lines for row in wrapped(line)))
 
 
@@ -176,7 +181,7 @@ class _Maker:
         changes += [structure.with_share(change.text, ran.share(change)) for change in ran.changes] if ran else []
         return Dossier(
             case=self.question.case.id,
-            lines=tuple(self._lines(differs, known, changes, _lost(played, summaries, files, own))),
+            lines=tuple(self._lines(differs, known, changes, _lost(self.question.verdict, summaries, files, own))),
             block=self.question.block,
             arms=tuple(side.arm.conditions.python or sys.executable for side in (a, b)),
             differs=tuple(differs),
@@ -238,14 +243,14 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _lost(
-    played: Round,
+    verdict: Verdict,
     summaries: Sequence[Mapping[str, Any]],
     files: Sequence[tuple[str, str]],
     own: Sequence[drawing.Row],
 ) -> str:
     """Where the time is lost: in a call of a file that differs, or else in the call whose own time grew most.
 
-    A profiler lengthens short calls most. What is nearly the whole step takes longer by what was measured.
+    A profiler lengthens short calls most. What is nearly the whole step takes longer by what was judged.
     """
     a, b = (summary["flames"] for summary in summaries)
     longest = max(root[1] for root in b)
@@ -253,9 +258,8 @@ def _lost(
     name, before, after = found or (own[0][:3] if own else ("", 0.0, 0.0))
     if after - before <= NOTABLE * longest:
         return ""
-    if after > WHOLE * longest:
-        before, after = (side.launch.metrics.get(PRIMARY, 0.0) for side in played.results)
-    return f"{page.longer(after / before if before else math.inf)} in {name}"
+    judged = verdict.times if after > WHOLE * longest else None
+    return f"{page.longer(judged or (after / before if before else math.inf))} in {name}"
 
 
 def _searches(question: Question, a: ArmResult, b: ArmResult) -> Iterator[Search]:

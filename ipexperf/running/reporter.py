@@ -44,6 +44,8 @@ class Ending:
     """How much ratios usually vary on this machine, from earlier runs."""
     dossiers: list[str] = dataclasses.field(default_factory=list)
     """Lines on each dossier that was written, or why it was not."""
+    written: dict[str, str] = dataclasses.field(default_factory=dict)
+    """The pages of the dossiers, by the uid of the case."""
 
 
 class Reporter:

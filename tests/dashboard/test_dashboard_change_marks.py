@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 import change_records as records
 import pytest
 from browser import MISSING
-from dashboard_records import read
+from dashboard_records import MACHINE, read
+from history_records import HARDWARE, make_measurement
 
+from ipexperf.case import FunctionCase
 from ipexperf.dashboard import writing
 from ipexperf.history import History
+from ipexperf.history.records import Accepted
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.ratio import Ratio
+from ipexperf.verdict import PairsEvidence, Verdict
 
 if TYPE_CHECKING:
     from browser import Browser
@@ -67,6 +73,36 @@ def test_a_regression_that_was_mended_is_marked_at_both_ends(pages: Path) -> Non
     told = read(pages / "index.html")
     over = {told["rows"][change["row"]]["model"]: change.get("over") for change in told["changes"]}
     assert over == {"slower": None, "mended": both["slower"]["text"]}
+
+
+def test_a_red_verdict_is_an_event_with_its_own_cause_until_somebody_accepts_it(tmp_path: Path) -> None:
+    """Of a function, beside a commit each time: each edit that was red is named, whatever a later run found."""
+    case = FunctionCase("test_work.py::test_words", "cpu")
+    edits = ("line 3: 'a' -> 'b'", "line 7: 'c' -> 'd'", "line 9: 'e' -> 'f'")
+    times = (1.0, 2.0, 1.0)
+    with History.open(tmp_path / "functions.db") as history:
+        for number, (edit, ratio) in enumerate(zip(edits, times, strict=True)):
+            uid = history.start_run(HARDWARE, {"started_at": f"2026-05-04T0{number}:00:00Z"})
+            evidence = PairsEvidence(f"git:{number}", differences=(edit,), log_ratios=(0.0,) * 4)
+            verdict = Verdict(
+                "regressed" if ratio > 1 else "ok", "slower", ratio=Ratio(ratio, ratio, ratio), evidence=evidence
+            )
+            history.record(
+                uid, make_measurement(case, (0.01 * ratio,) * 2, environment=HARDWARE), verdict, PairPolicy()
+            )
+            history.finish_run(uid, "finished")
+        writing.write(history, tmp_path / "before")
+        session = Accepted(uid, case, case, MACHINE, frozenset({uid}), "2026-05-04T04:00:00Z", "ada", "as it must be")
+        with history.accepting([session]):
+            pass
+        writing.write(history, tmp_path / "after")
+    [change] = read(tmp_path / "before" / "index.html")["changes"]
+    assert (change["kind"], change["run"], change["why"]) == ("regressed", 1, edits[1])
+    assert (change["change"], change["levels"]) == ("+100.0 %", "10.0 ms \N{RIGHTWARDS ARROW} 20.0 ms")
+    assert "accepted" not in change
+    [change] = read(tmp_path / "after" / "index.html")["changes"]
+    assert change["accepted"] == "accepted by ada, 2026-05-04: as it must be"
+    assert "torch" not in (tmp_path / "after" / "index.html").read_text().partition("<script")[0].partition("<main")[2]
 
 
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)

@@ -111,7 +111,7 @@ def test_a_level_that_moved_is_marked_with_what_lies_there(report: Path) -> None
     told = read(report / "index.html")
     first, *_ = told["changes"]
     assert told["rows"][first["row"]]["id"] == SLOWER.id
-    assert (first["kind"], first["change"], first["run"]) == ("regressed", "+14.8 %", MOVED)
+    assert (first["kind"], first["change"], first["run"]) == ("regressed", "+15.0 %", MOVED)
     assert "torch: 2.8.0+cpu -> 2.9.0+cpu" in first["why"]
 
 
