@@ -1,4 +1,4 @@
-"""What a run measures, its cases: networks, each a cell of the matrix with its input, and functions that tests call."""
+"""What a run measures, its cases: networks (cells of the matrix), functions that tests call, numbers of programs."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Case(ABC):
     __slots__: tuple[str, ...] = ()
     device: str
     knobs: tuple[tuple[str, str], ...]
+    noun: ClassVar[str]
+    """What people call such a case."""
     step: ClassVar[str]
     """What it is timed in, as people call it."""
     labelled: ClassVar[bool]
@@ -48,6 +50,16 @@ class Case(ABC):
     def name(self) -> str:
         """What people call it."""
         return self.id
+
+    @property
+    def primary(self) -> tuple[str, bool]:
+        """The unit of its metric of speed, and whether more of it is better."""
+        return "s", False
+
+    @property
+    def timed(self) -> bool:
+        """Whether that metric is a time."""
+        return self.primary == ("s", False)
 
     @property
     def label(self) -> str:
@@ -127,6 +139,7 @@ class NetworkCase(Case):
     knobs: tuple[tuple[str, str], ...] = ()
     """Settings of the mode or the stack that are not at their default, by name."""
 
+    noun = "network"
     step = "step"
     labelled = True
     captures_vary = False
@@ -145,6 +158,7 @@ class FunctionCase(Case):
     device: str
     knobs: tuple[tuple[str, str], ...] = ()
 
+    noun = "function"
     step = "call"
     labelled = False
     captures_vary = True
@@ -158,13 +172,46 @@ class FunctionCase(Case):
         return self.test
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramCase(Case):
+    """A number that a program tells of itself, or the program as a whole: then its time."""
+
+    program: str
+    """Its command line, without secrets."""
+    device: str
+    number: str = ""
+    """The name of the number. Empty: the whole program."""
+    unit: str = "s"
+    higher: bool = False
+    """Whether more of the number is better."""
+    knobs: tuple[tuple[str, str], ...] = ()
+
+    noun = "number"
+    step = "run"
+    labelled = False
+    captures_vary = False
+
+    @property
+    def plain_id(self) -> str:
+        return f"{self.program}: {self.number}" if self.number else self.program
+
+    @property
+    def name(self) -> str:
+        return self.number or "the whole program"
+
+    @property
+    def primary(self) -> tuple[str, bool]:
+        return self.unit, self.higher
+
+
 OF_NETWORKS = tuple(name for name in NetworkCase.__slots__ if name not in FunctionCase.__slots__)
 """The fields of networks that functions lack."""
 
 
 def from_json(document: Mapping[str, Any]) -> Case:
     """Read what `to_json` of any case returned."""
-    return (FunctionCase if "test" in document else NetworkCase).from_json(document)
+    kinds: dict[str, type[Case]] = {"test": FunctionCase, "program": ProgramCase}
+    return next((kind for field, kind in kinds.items() if field in document), NetworkCase).from_json(document)
 
 
 def networks(cases: Iterable[Case]) -> list[NetworkCase]:

@@ -36,6 +36,11 @@ class Ratio:
         return self.lo is not None and self.hi is not None and not self.lo <= 1 <= self.hi
 
     @property
+    def inverse(self) -> Ratio:
+        """That of the other to the one."""
+        return Ratio(1 / self.value, self.hi and 1 / self.hi, self.lo and 1 / self.lo, self.rounds, self.apart)
+
+    @property
     def narrow(self) -> bool:
         """Whether it has an interval that tells something."""
         return self.lo is not None and self.hi is not None and self.hi / self.lo < WIDE

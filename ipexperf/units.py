@@ -40,12 +40,13 @@ def seconds(value: float) -> str:
     return f"{digits(value / 1e-9)} ns" if value else "0 s"
 
 
-def seconds_within(values: Sequence[float]) -> str:
-    """The median of these durations and their range, in one unit: '3.90 ms (3.15 to 5.74)'."""
-    value = statistics.median(values)
-    scale = next((size for size, _ in TIMES if value >= size * 0.9995), TIMES[-1][0])
+def within(values: Sequence[float], unit: str = "s") -> str:
+    """The median of these values and their range, in one unit: '3.90 ms (3.15 to 5.74)'."""
+    value, scale = statistics.median(values), 1.0
+    if unit == "s":
+        scale = next((size for size, _ in TIMES if value >= size * 0.9995), TIMES[-1][0])
     between = f" ({digits(min(values) / scale)} to {digits(max(values) / scale)})"
-    return f"{seconds(value)}{between if len(values) > 1 else ''}"
+    return f"{amount(value, unit).strip()}{between if len(values) > 1 else ''}"
 
 
 def seconds_between(least: float, most: float) -> str:
@@ -98,6 +99,11 @@ def percent(ratio: float) -> str:
 def slower(ratio: float, less: str = "less time") -> str:
     """How much slower something is that takes so many times as long: '5.0% slower' or '4.0% less time'."""
     return f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} {less}"
+
+
+def worse(ratio: float) -> str:
+    """How much worse something is that costs so many times as much: '5.0% worse' or '4.0% better'."""
+    return f"{ratio - 1:.1%} worse" if ratio >= 1 else f"{1 - ratio:.1%} better"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

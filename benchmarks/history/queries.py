@@ -104,7 +104,7 @@ def _series(connection: sqlite3.Connection, models: int, chance: random.Random) 
         row = case_row(case, "nightly")
         connection.execute(rows_of("case", tuple(row)), [*list(row.values())[:-1], canonical(row["params"])])
         for metric in MEASURED:
-            one = {"case_id": index, **series_row(case.uid, KEY, metric)}
+            one = {"case_id": index, **series_row(case, KEY, metric)}
             connection.execute(rows_of("series", tuple(one)), list(one.values()))
             yield next(numbers), math.exp(chance.uniform(-6, 0)), metric == MEASURED[0]
 

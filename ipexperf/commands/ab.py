@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.commands import console, planning
+from ipexperf.commands import console, planning, program
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.outcomes import has_numbers
-from ipexperf.ratio import flat, numbers
 from ipexperf.result import MEAN, PRIMARY
 
 if TYPE_CHECKING:
@@ -41,7 +40,9 @@ def add_ab(subparsers: console.Subparsers) -> None:
     )
     parser.add_argument("--b", default="", metavar="ARM", help="second arm: its slowdown is reported")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
-    parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="functions of these tests: arguments of pytest")
+    text = "functions of these tests: arguments of pytest; or with --program a command"
+    parser.add_argument("tests", nargs="*", metavar="-- TESTS", help=text)
+    program.add_options(parser)
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if b is slower in any case")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
@@ -57,6 +58,9 @@ def run_ab(arguments: argparse.Namespace) -> int:
 
     options = planning.resolve(arguments)
     arms.check(options)
+    if arguments.program or arguments.metrics:
+        slower = program.run(arguments, options, lambda say: _words(arguments, options, say))
+        return SLOWER if arguments.fail and slower else 0
     if arguments.tests:
         return _of_tests(arguments, options)
     options = _with_networks(options, [name for arm in (arguments.b, arguments.a) for name in targets_of(arm)])
@@ -165,6 +169,8 @@ class _Answer:
 
     def tell(self, running: PairRun, judged: Mapping[Case, JudgedCase]) -> None:
         """Print and record the cases of a group."""
+        from ipexperf.compare import sequence
+
         comparisons = running.comparisons()
         for case, (measurement, verdict, policy) in judged.items():
             self.slower |= verdict.fails
@@ -177,7 +183,7 @@ class _Answer:
             if comparison is None:
                 continue
             if self._json is not None:
-                self._json.append(_document(comparison, verdict))
+                self._json.append(sequence.document(comparison, verdict))
             elif not flaw:  # a wrong arm is reported at the end instead: however fast it is, it must not win
                 console.say("\n".join(_lines(self._against, comparison, verdict)))
                 sys.stdout.flush()
@@ -200,27 +206,6 @@ def _flaw(comparison: Comparison | None) -> str:
         return ""
     flaws = zip((comparison.a, comparison.b), comparison.flaws, strict=False)  # before the first pair there are none
     return next((f"{arm.name}: {flaw}" for arm, flaw in flaws if flaw), "")
-
-
-def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
-    """One comparison as JSON values."""
-    speed = comparison.decision.verdict
-    return {
-        "a": comparison.a.case.id,
-        "b": comparison.b.case.id,
-        "differences": list(comparison.differences),
-        "outcome": verdict.outcome,
-        "reason": verdict.reason,
-        **numbers(speed.ratio),
-        "mde": speed.mde,
-        "others": [
-            {name: other[name] for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
-            for other in map(flat, verdict.others)
-        ],
-        "stop": {"why": comparison.stop.why.value, "rounds": len(comparison.pairs), "text": comparison.stop.text},
-        "log_ratios": comparison.log_ratios,
-        "apart": comparison.apart,
-    }
 
 
 def _lines(against: PairPlan, comparison: Comparison, verdict: Verdict) -> list[str]:

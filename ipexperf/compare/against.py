@@ -11,8 +11,8 @@ from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
 from ipexperf.compare.round import Effort, ended_launch
+from ipexperf.compare.rounds import Walking
 from ipexperf.compare.sequence import Comparison, Pair, PairedRounds, Why
-from ipexperf.compare.walk import Suite
 from ipexperf.conduct.conductor import now
 from ipexperf.environments import sources
 from ipexperf.errors import UsageError, WorkerError
@@ -119,9 +119,9 @@ class PairRun:
         say: Callable[[str], None],
         effort: Effort | None = None,
         chance: random.Random | None = None,
-        suite: Suite | None = None,
+        walk: Walking | None = None,
     ) -> None:
-        """Plan the comparisons. `cases` come with the wish of their test, and `suite` has the tests of functions."""
+        """Plan the comparisons. `cases` come with the wish of their test, and a `walk` goes through functions."""
         self._against = against
         self._conductor = conductor
         self._say = say
@@ -132,7 +132,7 @@ class PairRun:
             _Entry(case, against.policy_of(wish), against.metrics if wish.gate is None else wish.gate)
             for case, wish in cases
         ]
-        self._suite = suite
+        self._walk = walk
 
     def play(self) -> Iterator[None]:
         """Make all rounds. Yields after each but the last, so that the caller can record what there is so far."""
@@ -148,7 +148,7 @@ class PairRun:
             chance=self._chance,
             fresh=any(gates.needs_fresh(entry.gate) for entry in begun),
             repeat_builds=any(gates.repeats_builds(entry.gate) for entry in begun),
-            suite=self._suite,
+            walk=self._walk,
         ).play()
 
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:

@@ -92,7 +92,9 @@ def with_source(words: ArmSpec, options: Options, source: str, say: Say) -> ArmS
         named = f"{arms.GIT}{sha[: sources.DIGITS]}"
         text = text.replace(words.source, named)
     else:
-        replaced = Replaced(str(users_files.tree()), str(Path(words.source).resolve()), users_files.roots())
+        tree, named_tree = users_files.tree(), Path(words.source).resolve()
+        here = named_tree == Path.cwd().resolve()  # `.` in a folder of the tree is the tree as it is
+        replaced = Replaced(str(tree), str(tree if here else named_tree), users_files.roots())
     if replaced.by == replaced.tree:
         return words
     build = (options.build or "") if words.source.startswith(arms.GIT) else ""

@@ -16,9 +16,9 @@ from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Absence, ArmResult, Effort, Round, ended_launch
-from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
+from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule, Walking
 from ipexperf.compare.together import Together
-from ipexperf.compare.walk import TELLING, Suite, Walk
+from ipexperf.compare.walk import TELLING
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor, now
@@ -136,16 +136,16 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         *,
         effort: Effort | None = None,
         chance: random.Random | None = None,
-        suite: Suite | None = None,
+        walk: Walking | None = None,
     ) -> None:
-        """Plan the rounds. With a `suite` the cases are its tests, and each round is a walk through them."""
+        """Plan the rounds. With a `walk` the cases are its tests, and each round goes through them."""
         super().__init__(conductor, say, effort, chance)
         self.group = request.group
         self.rounds: list[RoundRecord] = []
         self._request = request
         self._extra = 0
         """The rounds made for the sake of precision."""
-        self._walk = Walk(suite, conductor.spent) if suite else None
+        self._walk = walk
         self._number = 0
         """The number of the last round."""
         self._forking = FRESH

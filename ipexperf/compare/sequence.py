@@ -17,9 +17,9 @@ from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.round import Absence, ArmResult, Effort, Round
-from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
+from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule, Walking
 from ipexperf.compare.together import Together
-from ipexperf.compare.walk import TELLING, Suite, Walk
+from ipexperf.compare.walk import TELLING
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.forking import FRESH, Forking
@@ -27,8 +27,10 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge import metrics, ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.sequential import Decision
+from ipexperf.ratio import flat, numbers
 from ipexperf.result import MEAN, PRIMARY, Launch
 from ipexperf.steps import Step
+from ipexperf.verdict import Verdict
 
 APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
@@ -265,11 +267,14 @@ class Comparison:
             return self._decisions(last=True)
         return self._typical, self._mean
 
+    def _decide(self, *, last: bool) -> Decision:
+        return sequential.decide(self.log_ratios, self.policy, last=last, timed=self.b.case.timed)
+
     def _decisions(self, *, last: bool) -> tuple[Decision, Decision | None]:
         """Both decisions on the pairs so far. What was decided at an earlier look stands."""
         typical, mean = self._typical, self._mean
         if typical is None or not typical.done:
-            typical = sequential.decide(self.log_ratios, self.policy, last=last)
+            typical = self._decide(last=last)
         if (policy := self._mean_policy) and (logs := self.mean_logs) and (mean is None or not mean.done):
             mean = sequential.decide(logs, policy, last=last)
         return typical, mean
@@ -290,9 +295,9 @@ class PairedRounds(Rounds[Comparison, Comparison]):
         chance: random.Random | None = None,
         fresh: bool = False,
         repeat_builds: bool = False,
-        suite: Suite | None = None,
+        walk: Walking | None = None,
     ) -> None:
-        """Plan the rounds. With a `suite` they are walks through its tests.
+        """Plan the rounds. With a `walk` each goes through all comparisons that are open.
 
         Unless they must start `fresh`, workers are forked in every round but the first, from servers that live as long
         as their comparisons: pairs with a server in common are independent (ADR 46).
@@ -302,7 +307,7 @@ class PairedRounds(Rounds[Comparison, Comparison]):
         self._comparisons = comparisons
         self._fresh = fresh
         self._repeat_builds = repeat_builds
-        self._walk = Walk(suite, conductor.spent) if suite else None
+        self._walk = walk
         self._forked: tuple[set[Comparison], Forking] = (set(), FRESH)
         """The comparisons that have servers, and these servers."""
         self._began = time.monotonic()
@@ -324,7 +329,7 @@ class PairedRounds(Rounds[Comparison, Comparison]):
     def begin(self, number: int, entries: Sequence[Comparison]) -> None:
         if self._walk:
             left = self._left(number, entries)
-            self._say(Step(f"walk {number}: {units.plural(len(entries), 'test')}{left}"))
+            self._say(Step(f"{self._walk.walk} {number}: {units.plural(len(entries), self._walk.noun)}{left}"))
 
     def split(self, waiting: Sequence[Comparison]) -> tuple[Schedule, list[Lineup[Comparison]], Sequence[Comparison]]:
         """At most MOST_ARMS arms share a round, with as many pairs each. Arms that are measured apart share none."""
@@ -444,3 +449,24 @@ def _with_load_as_note(launch: Launch) -> Launch:
         return launch
     note = f"took turns on a contended machine, as did the other arm: {launch.contended}"
     return replace(launch, contended="", notes=(*launch.notes, note))
+
+
+def document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
+    """One comparison as JSON values."""
+    speed = comparison.decision.verdict
+    return {
+        "a": comparison.a.case.id,
+        "b": comparison.b.case.id,
+        "differences": list(comparison.differences),
+        "outcome": verdict.outcome,
+        "reason": verdict.reason,
+        **numbers(speed.ratio),
+        "mde": speed.mde,
+        "others": [
+            {name: other[name] for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
+            for other in map(flat, verdict.others)
+        ],
+        "stop": {"why": comparison.stop.why.value, "rounds": len(comparison.pairs), "text": comparison.stop.text},
+        "log_ratios": comparison.log_ratios,
+        "apart": comparison.apart,
+    }

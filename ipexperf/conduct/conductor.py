@@ -21,7 +21,7 @@ from ipexperf.bench.device import Device
 from ipexperf.bench.machine.inventory import Inventory
 from ipexperf.bench.machine.placement import ranges
 from ipexperf.bench.process import environment as surroundings
-from ipexperf.case import Case, NetworkCase
+from ipexperf.case import Case, NetworkCase, ProgramCase
 from ipexperf.conduct import gate, lease, memory_limit, placement, process
 from ipexperf.conduct.case_files import CaseFiles
 from ipexperf.conduct.conditions import Conditions
@@ -152,15 +152,7 @@ class Conductor:
         cut: str = "",
     ) -> Measurement:
         """The record of a case. If no worker could describe the machine, describe it as far as we can."""
-        if not environment:
-            machine = {**surroundings.hardware(), "accelerator": None, "threads": None}
-            environment = {
-                "machine_key": surroundings.machine_key(machine),
-                "hardware": machine,
-                "software": {"torch": None, "ipex": None},
-                "variables": {},
-            }
-        locked = self._locked({**environment, "git": self._source})
+        locked = self._locked({**(environment or surroundings.of_machine()), "git": self._source})
         if not registry.execution(case).requests:  # whose samples are of several workers
             launches = growth.noted(launches)
         return Measurement(case, tuple(launches), locked, started, now(), cut)
@@ -209,6 +201,8 @@ class Conductor:
             memory=self._memory,
             start=self._start,
         )
+        if isinstance(case, ProgramCase):  # which runs where the user would have it run
+            return conditions
         options = dataclasses.replace(self._options, python=python or self._options.python)
         placed = placement.find(options, registry.execution(case).openmp)
         if placed is not None and placed.usual and device.hosted and not self._told_cores:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import base64
 import difflib
+import filecmp
 import functools
 import hashlib
 import io
@@ -189,6 +190,31 @@ def others_changed(git: Mapping[str, Any], apart: Path) -> list[str] | None:
         if PurePath(name).suffix not in PAGES and not (top / name).is_relative_to(apart.absolute())
     ]
     return sorted(code, key=lambda name: (name.endswith(".py"), name))
+
+
+def unlike(*trees: Path) -> list[str]:
+    """The files that are not alike in all of these trees, without pages and what is hidden or linked there."""
+    names = {name for tree in trees for name in _files_in(tree)} if len(trees) > 1 else ()
+    return sorted(name for name in names if PurePath(name).suffix not in PAGES and not _alike(name, trees))
+
+
+def _files_in(tree: Path) -> Iterator[str]:
+    """The names of the files of a tree: those that git tracks, or else all that are not hidden."""
+    listed = _git("ls-files", "-z", top=tree) if (tree / ".git").exists() else None
+    if listed is not None:
+        yield from os.fsdecode(listed).split("\0")[:-1]
+        return
+    for place, folders, files in os.walk(tree):
+        folders[:] = [name for name in folders if not name.startswith((".", "__pycache__"))]
+        yield from (str(Path(place, name).relative_to(tree)) for name in files if not name.startswith("."))
+
+
+def _alike(name: str, trees: Sequence[Path]) -> bool:
+    first, *others = (tree / name for tree in trees)
+    try:
+        return first.is_symlink() or all(filecmp.cmp(first, other, shallow=False) for other in others)
+    except OSError:  # a tree lacks it
+        return any((tree / name).is_symlink() for tree in trees)
 
 
 def _is_here(path: Path, digest: str) -> bool:

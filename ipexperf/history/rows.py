@@ -76,14 +76,15 @@ def case_of(row: RowMapping | Mapping[str, Any]) -> Case:
     return from_json({**{name: row[name] for name in CASE if row[name] is not None}, **row["params"]})
 
 
-def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:
+def series_row(case: Case, machine_key: str, name: str) -> dict[str, Any]:
     metric = _UNJUDGED if name == _UNJUDGED.name else METRICS[name]
+    unit, higher = case.primary if name == PRIMARY else (metric.unit, metric.higher_is_better)
     return {
-        "uid": series_uid(case_uid, machine_key, name),
+        "uid": series_uid(case.uid, machine_key, name),
         "machine_key": machine_key,
         "metric": name,
-        "unit": metric.unit,
-        "higher_is_better": metric.higher_is_better,
+        "unit": unit,
+        "higher_is_better": higher,
     }
 
 

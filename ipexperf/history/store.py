@@ -259,7 +259,7 @@ def _series_ids(
     measured_case = measured.case
     # A worker that died early has no environment: use the run's.
     machine_key = measured.environment.get("machine_key", run_row.machine_key)
-    values = [rows.series_row(measured_case.uid, machine_key, metric) for metric in metrics]
+    values = [rows.series_row(measured_case, machine_key, metric) for metric in metrics]
     # The run may have recorded the case on its own machine, if the worker died before it said where it ran.
     names = {row["uid"] for row in values} | {series_uid(measured_case.uid, run_row.machine_key, PRIMARY)}
     named = {"uid": measured_case.uid, "series": sorted(names), "run_id": run_row.id}

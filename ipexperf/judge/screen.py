@@ -140,7 +140,8 @@ def judge_pairs(
         return Verdict("failed", "no pair was measured", policy=policy.label)
     alike = "" if evidence.differences else f"; {SAME_ARMS}"
     apart = f"; {evidence.apart}" if evidence.apart else ""
-    outcome, reason = decision.verdict.outcome, f"{TITLES[PRIMARY]}: {decision.verdict.reason}"
+    title = TITLES[PRIMARY] if measurement.case.timed else measurement.case.name
+    outcome, reason = decision.verdict.outcome, f"{title}: {decision.verdict.reason}"
     open_mean = next((other for other in others if other.metric == MEAN and sequential.leans(other, policy)), None)
     if open_mean and outcome in ("ok", "improved"):
         outcome, reason = "inconclusive", f"{TITLES[MEAN]}: {open_mean.reason}; {reason}"

@@ -57,10 +57,10 @@ def plain_mode(case: NetworkCase) -> str:
 def name(case: Case) -> str:
     """Return the name of the group of a case: everything that comparable cases have in common.
 
-    Functions have a group for all of them: each session goes through them together.
+    Functions have a group for all of them: each session goes through them together. So have a program's numbers.
     """
     if not isinstance(case, NetworkCase):
-        return f"functions on {case.device}"
+        return f"{case.noun}s on {case.device}"
     inputs = f"{case.batch}x{case.size}" + (f" {case.data}" if case.data else "")
     return f"{case.model} {case.device} {family(case)} {inputs}"
 

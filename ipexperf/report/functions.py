@@ -1,4 +1,4 @@
-"""The summary of functions: which are slower, which are faster, by how much and why; the others by their times."""
+"""The summary of functions, or a program's numbers: which are slower or faster and why; the others by their times."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ipexperf.case import ProgramCase
 from ipexperf.judge import growth
 from ipexperf.proof import answers
 from ipexperf.report.lines import Page, by_meaning, listed, shortened, wrapped
 from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged
 from ipexperf.result import PRIMARY
-from ipexperf.units import digits, plural, seconds, seconds_within
+from ipexperf.units import digits, plural, within
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -37,28 +38,36 @@ IN_TABLES = {
     "ok": "not slower",
 }
 """The others, whose times say all. The heading of each."""
-HEADINGS = {**SHOWN_IN_ROWS, **IN_TABLES}
+OF_NUMBERS = {"regressed": "worse", "worse": "worse, but not in time", "improved": "better", "ok": "not worse"}
+"""The headings where not all are times."""
+
+
+def _headings(cases: Sequence[Judged]) -> dict[str, str]:
+    numbers = any(isinstance(judged.case, ProgramCase) for judged in cases)
+    return {**SHOWN_IN_ROWS, **IN_TABLES, **(OF_NUMBERS if numbers else {})}
 
 
 def headline(cases: Sequence[Judged]) -> str:
     """How many functions there are of each kind. Empty without functions."""
-    counts = Counter(map(_kind, cases))
-    kinds = [kind for kind in dict.fromkeys([*HEADINGS, *counts]) if counts[kind]]
-    counted = ", ".join(f"{counts[kind]} {HEADINGS.get(kind, kind)}" for kind in kinds)
+    counts, headings = Counter(map(_kind, cases)), _headings(cases)
+    kinds = [kind for kind in dict.fromkeys([*headings, *counts]) if counts[kind]]
+    counted = ", ".join(f"{counts[kind]} {headings.get(kind, kind)}" for kind in kinds)
     text = "; ".join(dict.fromkeys(pairs.against for judged in cases if (pairs := judged.verdict.pairs)))
-    return f"{plural(len(cases), 'function')}{f' beside {text}' if text else ''}: {counted}" if cases else ""
+    noun = cases[0].case.noun if cases else ""
+    return f"{plural(len(cases), noun)}{f' beside {text}' if text else ''}: {counted}" if cases else ""
 
 
 def lines(cases: Sequence[Judged]) -> list[str]:
     """The whole summary. Empty without functions."""
     rows = wrapped(headline(cases))
-    for kind, heading in HEADINGS.items():
+    for kind, heading in _headings(cases).items():
         of_kind = [judged for judged in cases if _kind(judged) == kind]
         if not of_kind:
             continue
         of_kind.sort(key=lambda judged: -abs(math.log(judged.verdict.times or 1.0)))
         if kind in IN_TABLES:
-            rows += [f"{heading}; a call (fastest to slowest launch):", *_table(of_kind[:SHOWN])]
+            step, between = of_kind[0].case.step, "fastest to slowest launch"
+            rows += [f"{heading}; a {step} ({between}):", *_table(of_kind[:SHOWN])]
         else:
             rows.append(f"{heading}:")
             for details, alike in itertools.groupby(of_kind[:SHOWN], key=_details):
@@ -73,8 +82,9 @@ def _table(cases: Sequence[Judged]) -> list[str]:
     rows = []
     for measurement, verdict in cases:
         times = measurement.values(PRIMARY)
-        took = seconds_within(times) if times else "-"
-        rows.append((measurement.case.name, took, of_time(verdict) if verdict.ratio else ""))
+        unit, higher = measurement.case.primary
+        took = within(times, unit) if times else "-"
+        rows.append((measurement.case.name, took, of_time(verdict, higher=higher) if verdict.ratio else ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     name_width = min(widths[0], Page.width - sum(widths[1:]) - 6)
     lines = []
@@ -100,8 +110,9 @@ def _details(judged: Judged) -> list[str]:
     step = measurement.median(PRIMARY)
     texts = [shortened(verdict.reason)] if verdict.outcome in ("failed", "invalid") else []
     if not texts or verdict.speed:
-        first, *others = findings(verdict)
-        texts = [first if step is None else f"{first}, {seconds(step)} a call", *others, *texts]
+        unit, higher = judged.case.primary
+        first, *others = findings(verdict, higher=higher)
+        texts = [first if step is None else f"{first}, {within([step], unit)} a {judged.case.step}", *others, *texts]
     return [f"    {line}" for part in [*texts, *list(_why(judged))[:REASONS]] for line in wrapped(part)]
 
 

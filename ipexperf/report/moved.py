@@ -17,17 +17,21 @@ def changed(verdict: Verdict) -> str:
     return f"{percent(verdict.times or 1.0)}{levels or ''}"
 
 
-def findings(verdict: Verdict) -> list[str]:
-    """What was found: the time, and other metrics that moved. What decided is first."""
-    time, alone = of_time(verdict), verdict.alone.outcome
+def findings(verdict: Verdict, *, higher: bool = False) -> list[str]:
+    """What was found: the time, and other metrics that moved. What decided is first. `higher`: as `of_time` has it."""
+    time, alone = of_time(verdict, higher=higher), verdict.alone.outcome
     decided = verdict.outcome == alone
     others = [f"{other.metric} {changed(other)}" for other in verdict.moved if not (decided and other.metric == MEAN)]
     others += [SAME_ARMS] if verdict.pairs and not verdict.pairs.differences else []
     return [time, *others] if decided else [*others, f"its typical time alone is {title(alone)}: {time}"]
 
 
-def of_time(verdict: Verdict | None) -> str:
-    """How the time changed from the baseline's or the other arm's, with what decides: '+12.3 % [+4, +21] %'."""
+def of_time(verdict: Verdict | None, *, higher: bool = False) -> str:
+    """How the time changed from the baseline's or the other arm's, with what decides: '+12.3 % [+4, +21] %'.
+
+    `higher`: it is no time, but a number of which more is better, and what was judged is its inverse.
+    """
     if verdict is None or verdict.ratio is None:
         return "-"
-    return str(Ratio(verdict.ratio.value, *verdict.bounds) if verdict.bounds else verdict.ratio)
+    ratio = Ratio(verdict.ratio.value, *verdict.bounds) if verdict.bounds else verdict.ratio
+    return str(ratio.inverse if higher else ratio)

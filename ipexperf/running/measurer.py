@@ -14,6 +14,7 @@ from ipexperf.bench import user_files
 from ipexperf.case import Case, networks
 from ipexperf.compare.against import PairRun
 from ipexperf.compare.group import GroupRequest, GroupRun
+from ipexperf.compare.walk import Walk
 from ipexperf.conduct import interrupts
 from ipexperf.errors import HistoryError, IpexperfError
 from ipexperf.plan import gates, groups, matrix
@@ -136,9 +137,9 @@ class Measurer:
         for line in advice(summary)[: len(judged) > 1]:
             self._say(line)
 
-    def _suite_of(self, group: Group[Case]) -> Suite | None:
-        """The session of pytest that measures these cases, if they are functions."""
-        return None if networks(group.cases) else self._suite
+    def _walk_of(self, group: Group[Case]) -> Walk | None:
+        """The walk through the session of pytest that measures these cases, if they are functions."""
+        return None if networks(group.cases) or self._suite is None else Walk(self._suite, self.conductor.spent)
 
     def _parts(self, group: Group[Case]) -> list[tuple[PairPlan | None, Group[Case]]]:
         """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
@@ -175,7 +176,7 @@ class Measurer:
             [(case, self._judge.wishes[case]) for case in part.cases],
             self.conductor,
             self._say,
-            suite=self._suite_of(part),
+            walk=self._walk_of(part),
         )
         judged = self._play(rounds, rounds.judged, lambda cut: rounds.judged(cut).values())
         with interrupts.deferred():  # as above
@@ -234,7 +235,7 @@ class Measurer:
             fresh=doubtful or any(gates.needs_fresh(self._judge.gate(case)) for case in part.cases),
             changed=self._judge.arms.unseen(part.cases),
         )
-        return GroupRun(request, self.conductor, self._say, suite=self._suite_of(part))
+        return GroupRun(request, self.conductor, self._say, walk=self._walk_of(part))
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:

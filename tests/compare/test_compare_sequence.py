@@ -95,7 +95,7 @@ def test_what_a_call_does_is_captured_again_where_arms_differ(
 
     monkeypatch.setattr(Walk, "play", play)
     found = Comparison(A, B, POLICY, ("step_memory",))
-    finish(pairs_of(found, suite=Suite(Path(), (), {}, {})))
+    finish(pairs_of(found, walk=Walk(Suite(Path(), (), {}, {}), lambda: False)))
     assert asked == [[number < captured] * 2 for number in range(4)]
 
 

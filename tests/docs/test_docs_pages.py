@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import json
 import os
@@ -18,6 +17,7 @@ from page_text import FENCED, LINK, anchor, sections
 
 from ipexperf import cli
 from ipexperf.commands import command_line
+from ipexperf.compare import sequence
 from ipexperf.dossier.page import Dossier
 from ipexperf.history.changed import Changed
 from ipexperf.judge.bisection import BisectionRecord
@@ -135,7 +135,7 @@ def test_a_recipe_asks_for_what_there_is(name: str) -> None:
 def test_what_assistants_are_told_to_read_is_in_the_answers() -> None:
     """Each name in the last column is a field of a document that the command prints."""
     shown = json.loads((ROOT / "tests" / "golden" / "show.json").read_text())
-    ab = inspect.getsource(importlib.import_module("ipexperf.commands.ab")._document)
+    ab = inspect.getsource(sequence.document)
     fields = {field.name for record in (Changed, BisectionRecord, Dossier) for field in dataclasses.fields(record)}
     known = {"changes", *fields, *numbers(None), *shown, *shown["cases"][0], *re.findall(r'"(\w+)":', ab)}
     rows = [line for line in (ROOT / "docs" / "agents.md").read_text().splitlines() if line.startswith("| ")]

@@ -174,6 +174,13 @@ def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str,
     }
 
 
+def of_machine() -> dict[str, Any]:
+    """Return the environment as far as this machine tells it, without any software."""
+    machine = {**hardware(), "accelerator": None, "threads": None}
+    software = {"torch": None, "ipex": None}
+    return {"machine_key": machine_key(machine), "hardware": machine, "software": software, "variables": {}}
+
+
 def document(device: Device) -> dict[str, Any]:
     """Return the environment of this process, after the case was prepared."""
     machine = hardware()

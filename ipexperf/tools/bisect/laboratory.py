@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.compare.against import PairPlan, PairRun
 from ipexperf.compare.sequence import Why
+from ipexperf.compare.walk import Walk
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge.bisection import Answer
@@ -158,7 +159,8 @@ class Laboratory:
 
     def _compared(self, against: PairPlan) -> Measured:
         """Measure the rounds. They are not recorded: the software of a candidate is in no series."""
-        rounds = PairRun(against, [(self.case, AS_ALL)], self.conductor, self.progress.say, suite=self.suite)
+        walk = Walk(self.suite, self.conductor.spent) if self.suite else None
+        rounds = PairRun(against, [(self.case, AS_ALL)], self.conductor, self.progress.say, walk=walk)
         for _ in rounds.play():
             """The answer comes from all of them."""
         measurement, verdict, _ = rounds.judged()[self.case]

@@ -1,0 +1,136 @@
+"""`ipexperf ab --program`: compare a program as a whole, and the numbers that it tells, in both arms in turns."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipexperf import units
+from ipexperf.commands import console, planning
+from ipexperf.commands.progress import Progress
+from ipexperf.errors import UsageError, WorkerError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ipexperf.case import Case
+    from ipexperf.compare.against import JudgedCase, PairRun
+    from ipexperf.compare.programs import Program, Uncompared
+    from ipexperf.compare.sequence import Comparison
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.history.store import Status
+    from ipexperf.plan.arms import ArmSpec
+    from ipexperf.plan.options import Options
+
+NAMES = ("arm a", "arm b")
+Arms = tuple["ArmSpec", "ArmSpec"]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of programs."""
+    parser.add_argument("--program", action="store_true", help="what is behind -- is a program, run as a whole")
+    form = "[lower:|higher:]FORMAT[@FILE][:WHAT]"
+    text = "numbers that it tells, in its file {out} or another, e.g. hyperfine (repeatable)"
+    parser.add_argument("--metrics", action="append", default=[], metavar=form, help=text)
+
+
+def run(arguments: argparse.Namespace, options: Options, words: Callable[[Callable[[str], None]], Arms]) -> bool:
+    """Compare, record and print. Returns whether a number is worse in arm b. `words` makes both arms ready."""
+    from ipexperf.compare.programs import Program
+    from ipexperf.conduct.conductor import Conductor
+
+    if not arguments.program:
+        raise UsageError("--metrics: only a program tells numbers: say --program too")
+    what = Program.of(arguments.tests, arguments.metrics, options)
+    progress = Progress()
+    recorder = planning.recorder("ab", options)
+    conductor = Conductor(options, Path.cwd(), progress.say)
+    status: Status = "failed"
+    try:
+        running, unable = _comparison(what, words(progress.say), options, conductor, progress)
+        cut = ""
+        try:
+            with progress:
+                for _ in running.play():
+                    recorder.so_far(lambda: running.judged().values(), lambda: running.rounds)
+            status = "finished"
+        except KeyboardInterrupt:
+            status, cut = "interrupted", "it was interrupted before the first pair"
+            raise
+        finally:
+            judged = running.judged(cut)
+            for result in judged.values():
+                if result[0].launches:
+                    recorder.case(*result)
+            recorder.add_rounds(running.rounds)
+            _print(what, running, judged, unable, as_json=arguments.json)
+    finally:
+        recorder.finish(status)
+        recorder.close()
+        conductor.close()
+    failed = [measurement.launches[-1].reason for measurement, _, _ in judged.values() if measurement.failure]
+    if wrong := [*failed, *(number.text for number in unable if number.error)]:
+        raise WorkerError("error", wrong[0])
+    return any(verdict.fails for _, verdict, _ in judged.values())
+
+
+def _comparison(
+    what: Program, words: Arms, options: Options, conductor: Conductor, progress: Progress
+) -> tuple[PairRun, list[Uncompared]]:
+    """Get both arms ready, learn the program's numbers, and plan the comparison of each that both tell."""
+    from ipexperf import invocation
+    from ipexperf.case import ProgramCase
+    from ipexperf.compare import against, programs
+    from ipexperf.plan import gates
+
+    device = invocation.device_of(options)
+    conductor.reserve([ProgramCase(what.text, device)])  # before a build, which disturbs others as a run does
+    runs = programs.ProgramRuns(what, programs.places(words, NAMES, options, progress.say))
+    numbers, unable = runs.names(progress.say)
+    wishes = programs.cases(what, numbers, device, None if options.gate is None else gates.gate(options))
+    plan = against.between(*words, dict(zip(wishes, wishes, strict=True)), options)
+    plan = dataclasses.replace(plan, names=NAMES)
+    return against.PairRun(plan, [*wishes.items()], conductor, progress.say, walk=runs), unable
+
+
+def _print(
+    what: Program, running: PairRun, judged: Mapping[Case, JudgedCase], unable: Sequence[Uncompared], *, as_json: bool
+) -> None:
+    """What was found: of each number; then what ran, what differs between the arms, and why it ended."""
+    from ipexperf.compare import sequence
+    from ipexperf.report import functions, lines
+    from ipexperf.report.summary import Judged
+
+    comparisons = running.comparisons()
+    if as_json:
+        told = [(comparisons[case], verdict) for case, (_, verdict, _) in judged.items() if case in comparisons]
+        console.say_json([sequence.document(*both) for both in told])
+        return
+    shown = functions.lines([Judged(measurement, verdict) for measurement, verdict, _ in judged.values()])
+    shown += lines.listed("NOT COMPARED", "there is no ratio", [number.text for number in unable])
+    differences = next((comparison.differences for comparison in comparisons.values()), [])
+    texts = [f"differs  {line}" for line in differences] or [f"{sequence.SAME}: any difference is noise"]
+    for text in (f"ran  {what.text}", *texts, *_stopped([*comparisons.values()])):
+        shown += lines.wrapped(text)
+    console.say("\n".join(shown))
+
+
+def _stopped(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Why the comparisons ended, and of how many numbers."""
+    from ipexperf.compare.sequence import Why
+
+    for why, alike in itertools.groupby(sorted(comparisons, key=_why), key=_why):
+        ended = [*alike]
+        text = ended[0].stop.text
+        if why == Why.DECIDED.value:
+            pairs = sorted({len(comparison.pairs) for comparison in ended})
+            few = " to ".join(dict.fromkeys(map(str, (pairs[0], pairs[-1]))))
+            text = f"decided after {few} of at most {ended[0].policy.max_pairs} pairs"
+        yield f"stopped  {units.plural(len(ended), 'number')}: {text}"
+
+
+def _why(comparison: Comparison) -> str:
+    return comparison.stop.why.value

@@ -1,0 +1,255 @@
+"""Programs that run as a whole, in turns: once in each arm's tree, environment and variables, then again.
+
+What a run told is one pair for each of the program's numbers, so a hundred of them cost no more than one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ipexperf import scratch, units
+from ipexperf.bench.machine import source as users_files
+from ipexperf.bench.machine.source import Replaced
+from ipexperf.bench.process import environment as surroundings
+from ipexperf.case import ProgramCase
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import ArmResult, Round
+from ipexperf.conduct import process, program
+from ipexperf.conduct.conductor import now
+from ipexperf.environments import sources
+from ipexperf.environments.sources import Say
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.formats import metrics
+from ipexperf.formats.metrics import OUT, Metrics
+from ipexperf.formats.number import Number
+from ipexperf.plan.arms import ArmSpec
+from ipexperf.plan.gates import GateWish
+from ipexperf.plan.options import Options
+from ipexperf.redaction import redacted_command, tuned
+from ipexperf.result import PRIMARY, Launch, Sample
+from ipexperf.steps import Notice
+from ipexperf.variables import SOURCE
+
+WHOLE = ""
+"""The name of the number that is the time of the whole program."""
+GATE = (PRIMARY, "cpu_time", "peak_memory")
+"""The metrics by which the whole program is judged, unless `--perf-gate` names others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run, and what it tells of itself."""
+
+    words: tuple[str, ...]
+    metrics: tuple[Metrics, ...]
+    timeout: float
+
+    @classmethod
+    def of(cls, words: Sequence[str], told: Sequence[str], options: Options) -> Program:
+        """Parse what the user asks for. Raises UsageError."""
+        if not words:
+            raise UsageError("--program: say what to run behind --: ipexperf ab ... --program -- python bench.py")
+        parsed = tuple(Metrics.parse(text, words) for text in told)
+        if any(OUT in word for word in words) and not parsed:
+            raise UsageError(f"--program: it writes to {OUT}: say by --metrics in which format")
+        return cls(tuple(words), parsed, options.timeout)
+
+    @property
+    def text(self) -> str:
+        """Its command line, without secrets."""
+        return shlex.join(redacted_command(self.words)).replace(shlex.quote(OUT), OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a run took and told: its numbers, the whole time among them."""
+
+    ran: program.Ran
+    numbers: Mapping[str, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class Uncompared:
+    """Why a number cannot be compared."""
+
+    text: str
+    error: bool
+    """Whether it is an error of an arm. That one has fewer numbers, or that one is 0 in both, is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an arm runs the program."""
+
+    name: str
+    folder: Path
+    variables: Mapping[str, str]
+    """All of its environment variables."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """The environment as it is recorded."""
+
+    def run(self, what: Program) -> Told:
+        """Run the program once. Raises WorkerError that names the arm."""
+        try:
+            with scratch.folder("program") as folder:
+                out = folder / "out"
+                words = [word.replace(OUT, str(out)) for word in what.words]
+                ran = program.run(words, self.folder, self.variables, what.timeout)
+                numbers = metrics.all_of(what.metrics, out, self.folder, ran.printed)
+            return Told(ran, {WHOLE: Number.time(ran.wall), **numbers})
+        except WorkerError as error:
+            raise WorkerError(error.outcome, error.detail, error.log, self.name) from None
+        except ValueError as error:
+            raise WorkerError("error", str(error), ran.log, self.name) from None
+
+
+def places(arms: Sequence[ArmSpec], names: Sequence[str], options: Options, say: Say) -> list[Place]:
+    """Where these arms run a program. Each tree is built once, if `--perf-build` says how."""
+    here, top = Path.cwd(), str(users_files.tree())
+    trees = [Replaced.of(words.variables) or Replaced(top, top, users_files.roots()) for words in arms]
+    found, machine = [], surroundings.of_machine()
+    for words, name, tree in zip(arms, names, trees, strict=True):
+        if named := [*words.axes, *words.knobs]:
+            raise UsageError(f"{name}: a program has no {', '.join(named)}")
+        _build(words, tree, options, name, say)
+        folder = users_files.place(tree.by, users_files.name(here, tree.tree))
+        if not folder.is_dir():
+            raise UsageError(f"{name}: there is no folder {folder}: run ipexperf where the programs of both arms are")
+        variables = _variables(words, tree, others=len({each.by for each in trees}) > 1)
+        described = {**machine, "variables": tuned(variables), "source": _digests(tree, trees)}
+        found.append(Place(name, folder, variables, described))
+    return found
+
+
+def _build(words: ArmSpec, tree: Replaced, options: Options, name: str, say: Say) -> None:
+    if not options.build:
+        return
+    if words.build:  # of a commit, which is built once for all runs
+        reason = sources.unbuilt(tree, words.build, options.timeout, say)
+    else:
+        say(f"building {tree.by}: {options.build}")
+        log = scratch.cache(options.cache).absolute() / "build.log"
+        reason = sources.run_build(options.build, Path(tree.by), log, options.timeout)
+    if reason:
+        raise UsageError(f"{name}: {reason}")
+
+
+def _variables(words: ArmSpec, tree: Replaced, *, others: bool) -> dict[str, str]:
+    """The variables of an arm. If arms have `others` trees, each imports from its own before what is installed."""
+    variables = process.variables_for(words.python, {**words.variables})
+    variables.pop(SOURCE, None)
+    if words.python:
+        folder = Path(words.python).absolute().parent
+        variables["PATH"] = f"{folder}{os.pathsep}{variables.get('PATH', os.defpath)}"
+    if others:
+        entries = [str(Path(tree.by, root)) for root in tree.paths if Path(tree.by, root).is_dir()]
+        before = filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))
+        entries += [str(tree.moved(Path(entry))) for entry in before]
+        variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(entries))
+    return variables
+
+
+def _digests(own: Replaced, trees: Sequence[Replaced]) -> dict[str, str]:
+    """The digests of those files of a tree that another tree has otherwise."""
+    names = sources.unlike(*dict.fromkeys(Path(tree.by) for tree in trees))
+    return {name: users_files.digest_of(path) for name in names if (path := Path(own.by, name)).is_file()}
+
+
+class ProgramRuns:
+    """The schedule of the numbers of a program: it runs once in each arm, and each number has a round of that."""
+
+    walk: ClassVar = "pair"
+    noun: ClassVar = "number"
+
+    def __init__(self, what: Program, arms: Sequence[Place]) -> None:
+        self._program = what
+        self._places = arms
+        self._first: int | None = None
+        """The arm that begins the next round."""
+
+    def names(self, say: Say) -> tuple[Mapping[str, Number], list[Uncompared]]:
+        """Run it in each arm for the names of its numbers, and to fill caches: no time of these runs counts.
+
+        Returns the numbers that can be compared, and of each that cannot why: an arm does not tell it, or not as a
+        number above 0, which is an error of that arm.
+        """
+        told = []
+        for place in self._places:
+            say(f"first run, which does not count: {place.name}")
+            told.append(place.run(self._program))
+            if left := told[-1].ran.left:
+                left_over = units.plural(left, "process", "processes")
+                say(Notice(f"{place.name}: the program left {left_over}, and each run ends them"))
+        able, unable = {}, []
+        for name in dict.fromkeys(name for each in told for name in each.numbers):
+            whys = [metrics.unusable(each.numbers.get(name)) for each in told]
+            texts = [f"{place.name}: {name} {why}" for place, why in zip(self._places, whys, strict=True) if why]
+            if not texts:
+                able[name] = told[-1].numbers[name]
+            else:
+                error = all(name in each.numbers for each in told) and len(set(whys)) > 1
+                unable.append(Uncompared("; ".join(texts), error=error))
+        return able, unable
+
+    def play(
+        self, rounds: Sequence[Sequence[Arm]], chance: random.Random, say: Callable[[str], None]
+    ) -> Iterator[Round]:
+        """Run it once in each arm. Who is first alternates, so that a steady drift of the machine cancels out."""
+        del say
+        self._first = chance.randrange(2) if self._first is None else 1 - self._first
+        began, started = time.monotonic(), now()
+        told = {place: self._attempt(place) for place in (self._first, 1 - self._first)}
+        for arms in rounds:
+            results = [self._result(arm, place, told[place]) for place, arm in enumerate(arms)]
+            yield Round(tuple(results), "apart", started, 1, seconds=time.monotonic() - began)
+
+    def _attempt(self, place: int) -> Told | WorkerError:
+        try:
+            return self._places[place].run(self._program)
+        except WorkerError as error:
+            return error
+
+    def _result(self, arm: Arm, place: int, told: Told | WorkerError) -> ArmResult:
+        case, described = arm.case, self._places[place].described
+        assert isinstance(case, ProgramCase)  # noqa: S101 - no other case is given to a program
+        if isinstance(told, Told):
+            number = told.numbers.get(case.number)
+            if not (why := metrics.unusable(number)) and number is not None:
+                return ArmResult(
+                    arm, _launch(arm, case, told, number.value), described, ((_cost(case, number.value),),)
+                )
+            told = WorkerError(
+                "error", f"in run {arm.index + 1} {case.number} {why}", told.ran.log, self._places[place].name
+            )
+        return ArmResult(arm, Launch(arm.index, "error", told.reason, log=told.log), described, error=told)
+
+
+def _cost(case: ProgramCase, value: float) -> float:
+    """What is compared: less of it is better."""
+    return 1 / value if case.higher else value
+
+
+def _launch(arm: Arm, case: ProgramCase, told: Told, value: float) -> Launch:
+    ran, notes = told.ran, arm.conditions.notes
+    if case.number:
+        return Launch(arm.index, "ok", metrics={PRIMARY: value}, notes=notes)
+    taken = {PRIMARY: ran.wall, "cpu_time": ran.cpu, "peak_memory": float(ran.peak)}
+    return Launch(arm.index, "ok", samples=(Sample(ran.wall, ran.cpu, 0.0),), metrics=taken, notes=notes, log=ran.log)
+
+
+def cases(
+    what: Program, numbers: Mapping[str, Number], device: str, gate: tuple[str, ...] | None
+) -> dict[ProgramCase, GateWish]:
+    """The case of each number, with what it is judged by."""
+    made = {
+        ProgramCase(what.text, device, name, number.unit, bool(number.higher)): GateWish(gate=(PRIMARY,))
+        for name, number in numbers.items()
+    }
+    return {case: wish if case.number else replace(wish, gate=gate or GATE) for case, wish in made.items()}
