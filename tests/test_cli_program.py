@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -137,6 +138,23 @@ def test_numbers_that_one_arm_lacks_are_named(folder: Path, capsys: pytest.Captu
     metrics = ("--metrics", r"lower:re:(?P<name>\w+) (\d.*)")
     assert ab("--b", "NAME=b", "--max-pairs", "2", program=program, metrics=metrics) == 0
     assert "NOT COMPARED (2): there is no ratio: arm b: a is not told, arm a: b is not told" in capsys.readouterr().out
+
+
+def test_bisect_finds_the_commit_that_makes_a_number_worse(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each commit runs in its own tree. Of several numbers one must be chosen."""
+    git = ("git", "-c", "user.name=x", "-c", "user.email=x@x")
+    (folder / ".gitignore").write_text("*.db\n.ipexperf\n__pycache__\n")
+    (folder / "tells.py").write_text(f"import slowness\n{TELLS.replace(SLOW, 'slowness.FACTOR')}")
+    subprocess.run([*git, "init", "-q"], check=True)
+    for number, factor in enumerate((1.0, 1.0, 1.3, 1.3)):
+        (folder / "slowness.py").write_text(f"FACTOR = {factor}  # {number}\n")
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-qm", f"change {number}"], check=True)
+    words = ("bisect", "--commits", "HEAD~3..HEAD", "--max-pairs", "6", "--program")
+    assert cli.main([*words, *NUMBERS, *RUN]) == cli.USAGE_ERROR
+    assert "--metrics: bisect measures one number, and there are 9 (" in capsys.readouterr().err
+    assert cli.main([*words, *NUMBERS[2:], *RUN]) == 0
+    assert re.match(r"CULPRIT: commit \w+: change 2 ", capsys.readouterr().out)
 
 
 def pids(file: Path) -> list[int]:

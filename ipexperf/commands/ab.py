@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,8 +59,9 @@ def run_ab(arguments: argparse.Namespace) -> int:
 
     options = planning.resolve(arguments)
     arms.check(options)
-    if arguments.program or arguments.metrics:
-        slower = program.run(arguments, options, lambda say: _words(arguments, options, say))
+    if what := program.parse(arguments, options):
+        words = functools.partial(_words, arguments, options)
+        slower = program.compare(what, options, words, as_json=arguments.json)
         return SLOWER if arguments.fail and slower else 0
     if arguments.tests:
         return _of_tests(arguments, options)

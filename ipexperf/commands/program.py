@@ -37,14 +37,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics", action="append", default=[], metavar=form, help=text)
 
 
-def run(arguments: argparse.Namespace, options: Options, words: Callable[[Callable[[str], None]], Arms]) -> bool:
-    """Compare, record and print. Returns whether a number is worse in arm b. `words` makes both arms ready."""
+def parse(arguments: argparse.Namespace, options: Options) -> Program | None:
+    """The program that is behind --, if it is one."""
     from ipexperf.compare.programs import Program
+
+    if arguments.program:
+        return Program.of(arguments.tests, arguments.metrics, options)
+    if arguments.metrics:
+        raise UsageError("--metrics: only a program tells numbers: say --program too")
+    return None
+
+
+def compare(what: Program, options: Options, words: Callable[[Callable[[str], None]], Arms], *, as_json: bool) -> bool:
+    """Compare, record and print. Returns whether a number is worse in arm b. `words` makes both arms ready."""
     from ipexperf.conduct.conductor import Conductor
 
-    if not arguments.program:
-        raise UsageError("--metrics: only a program tells numbers: say --program too")
-    what = Program.of(arguments.tests, arguments.metrics, options)
     progress = Progress()
     recorder = planning.recorder("ab", options)
     conductor = Conductor(options, Path.cwd(), progress.say)
@@ -66,7 +73,7 @@ def run(arguments: argparse.Namespace, options: Options, words: Callable[[Callab
                 if result[0].launches:
                     recorder.case(*result)
             recorder.add_rounds(running.rounds)
-            _print(what, running, judged, unable, as_json=arguments.json)
+            _print(what, running, judged, unable, as_json=as_json)
     finally:
         recorder.finish(status)
         recorder.close()

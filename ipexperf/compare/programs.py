@@ -34,7 +34,7 @@ from ipexperf.plan.gates import GateWish
 from ipexperf.plan.options import Options
 from ipexperf.redaction import redacted_command, tuned
 from ipexperf.result import PRIMARY, Launch, Sample
-from ipexperf.steps import Notice
+from ipexperf.steps import Notice, Step
 from ipexperf.variables import SOURCE
 
 WHOLE = ""
@@ -172,7 +172,9 @@ class ProgramRuns:
         self._program = what
         self._places = arms
         self._first: int | None = None
-        """The arm that begins the next round."""
+        """The arm that began the last round."""
+        self._warm = False
+        """Whether it ran in each arm."""
 
     def names(self, say: Say) -> tuple[Mapping[str, Number], list[Uncompared]]:
         """Run it in each arm for the names of its numbers, and to fill caches: no time of these runs counts.
@@ -187,6 +189,7 @@ class ProgramRuns:
             if left := told[-1].ran.left:
                 left_over = units.plural(left, "process", "processes")
                 say(Notice(f"{place.name}: the program left {left_over}, and each run ends them"))
+        self._warm = True
         able, unable = {}, []
         for name in dict.fromkeys(name for each in told for name in each.numbers):
             whys = [metrics.unusable(each.numbers.get(name)) for each in told]
@@ -202,7 +205,11 @@ class ProgramRuns:
         self, rounds: Sequence[Sequence[Arm]], chance: random.Random, say: Callable[[str], None]
     ) -> Iterator[Round]:
         """Run it once in each arm. Who is first alternates, so that a steady drift of the machine cancels out."""
-        del say
+        if not self._warm:
+            say(Step("a run in each arm, which does not count"))
+            for place in range(len(self._places)):
+                self._attempt(place)
+            self._warm = True
         self._first = chance.randrange(2) if self._first is None else 1 - self._first
         began, started = time.monotonic(), now()
         told = {place: self._attempt(place) for place in (self._first, 1 - self._first)}
@@ -245,7 +252,7 @@ def _launch(arm: Arm, case: ProgramCase, told: Told, value: float) -> Launch:
 
 
 def cases(
-    what: Program, numbers: Mapping[str, Number], device: str, gate: tuple[str, ...] | None
+    what: Program, numbers: Mapping[str, Number], device: str, gate: tuple[str, ...] | None = None
 ) -> dict[ProgramCase, GateWish]:
     """The case of each number, with what it is judged by."""
     made = {

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ipexperf.bench import loading, registry
-from ipexperf.case import AGAINST, Case, NetworkCase
+from ipexperf.case import AGAINST, Case, NetworkCase, ProgramCase
 from ipexperf.plan import knobs
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def options(
 
 def chosen(case: Case, asked: Options) -> str:
     """The words that choose the case alone: options for pytest and the commands, or a test for the commands."""
+    if isinstance(case, ProgramCase):
+        return f"--program -- {case.program}"
     if not isinstance(case, NetworkCase):
         return f"-- {shlex.quote(here(case.name, Path.cwd()))}"
     size, index = registry.models.get(case.model).size, asked.index(case.device)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf import scratch
-from ipexperf.commands import console, planning
+from ipexperf.commands import console, planning, program
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.history import addresses
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.compare.walk import Suite
+    from ipexperf.compare.programs import Program
+    from ipexperf.compare.rounds import Walking
+    from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.bisection import BisectionRecord, Candidate, SearchResult
+    from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
     from ipexperf.tools.bisect.search import Ends
@@ -46,7 +49,9 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
     commits.add_argument("--build", metavar="COMMAND", help="what to run in each clone")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
-    parser.add_argument("tests", nargs="*", metavar="-- TEST", help="a test of a function, as pytest takes it")
+    text = "a test of a function, as pytest takes it; or with --program a command"
+    parser.add_argument("tests", nargs="*", metavar="-- TEST", help=text)
+    program.add_options(parser)
     planning.add_short(parser, SHORT)
     planning.add_options(parser, without=("budget",))
 
@@ -74,14 +79,14 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     ends = _ends(arguments, options, cache, progress.say)
     # Weights and the like are made by the good end: a candidate may be unable to.
     options = dataclasses.replace(options, python=ends.python)
-    case, suite = _of_test(arguments.tests, options) if arguments.tests else (_case(options), None)
+    conductor = Conductor(options, Path.cwd(), progress.say)
+    case, walk = _chosen(arguments, options, conductor, progress.say)
     good, bad = ends.software(frozenset()), ends.software(ends.bad)
     log = AnswerLog(log_path(cache, case, good.key, bad.key))
     count = len(ends.changes)
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
-    conductor = Conductor(options, Path.cwd(), progress.say)
     recorder = planning.recorder("bisect", options)
-    laboratory = Laboratory(case, good, cache, conductor, policy, progress, log, suite)
+    laboratory = Laboratory(case, good, cache, conductor, policy, progress, log, walk)
     started = now()
     try:
         with progress:
@@ -226,11 +231,37 @@ def _case(options: Options) -> Case:
     return cases[0]
 
 
-def _of_test(words: Sequence[str], options: Options) -> tuple[Case, Suite]:
-    """The case of the one test that these arguments of pytest choose, and the session that measures it."""
+def _chosen(
+    arguments: argparse.Namespace, options: Options, conductor: Conductor, say: Say
+) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Walking] | None]:
+    """The case of the plan; or that of the one test, or the one number of a program, behind --, and its walks."""
+    from ipexperf.compare.walk import Walk
     from ipexperf.pytest_session import CommandSession
 
-    return CommandSession(dataclasses.replace(options, benchmark=True)).only_test(words)
+    if what := program.parse(arguments, options):
+        return _of_program(what, options, say)
+    if not arguments.tests:
+        return _case(options), None
+    case, suite = CommandSession(dataclasses.replace(options, benchmark=True)).only_test(arguments.tests)
+    return case, lambda *_: Walk(suite, conductor.spent)
+
+
+def _of_program(what: Program, options: Options, say: Say) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Walking]]:
+    """The one number that a program tells, or its time, as a run here says; and its runs in both arms."""
+    from ipexperf import invocation
+    from ipexperf.compare import programs
+    from ipexperf.plan.arms import ArmSpec
+
+    def runs(*arms: ArmSpec, names: Sequence[str] = ("the good end", "the candidate")) -> programs.ProgramRuns:
+        return programs.ProgramRuns(what, programs.places(arms, names, options, say))
+
+    numbers, _ = runs(ArmSpec(), names=["what is here"]).names(say)
+    every = programs.cases(what, numbers, invocation.device_of(options))
+    told = [case for case in every if case.number or not what.metrics]
+    if len(told) != 1:
+        names = ", ".join(case.name for case in told[:3]) or "none"
+        raise UsageError(f"--metrics: bisect measures one number, and there are {len(told)} ({names}): name one there")
+    return told[0], runs
 
 
 def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, arguments: argparse.Namespace) -> str:

@@ -6,14 +6,13 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.compare.against import PairPlan, PairRun
 from ipexperf.compare.sequence import Why
-from ipexperf.compare.walk import Walk
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge.bisection import Answer
@@ -25,8 +24,8 @@ from ipexperf.tools.bisect.answers import AnswerLog, Measured
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.commands.progress import Progress
+    from ipexperf.compare.rounds import Walking
     from ipexperf.compare.sequence import Comparison
-    from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.tools.bisect.software import Installed, Software
@@ -51,8 +50,8 @@ class Laboratory:
     policy: PairPolicy
     progress: Progress
     log: AnswerLog
-    suite: Suite | None = None
-    """The session of pytest that has the case, if that is a function."""
+    walk: Callable[[ArmSpec, ArmSpec], Walking] | None = None
+    """Has both ends of a comparison go through the session of pytest, or run the program, that has the case."""
     _bad: Software | None = None
     """The bad end, once its slowdown sets the tolerance of candidates."""
     _for_candidates: PairPolicy = field(init=False)
@@ -159,7 +158,7 @@ class Laboratory:
 
     def _compared(self, against: PairPlan) -> Measured:
         """Measure the rounds. They are not recorded: the software of a candidate is in no series."""
-        walk = Walk(self.suite, self.conductor.spent) if self.suite else None
+        walk = self.walk(against.words, against.own) if self.walk else None
         rounds = PairRun(against, [(self.case, AS_ALL)], self.conductor, self.progress.say, walk=walk)
         for _ in rounds.play():
             """The answer comes from all of them."""
