@@ -77,17 +77,11 @@ def run_ab(arguments: argparse.Namespace) -> int:
         for group in groups.groups(against.cases):
             cases = [(case, gates.AS_ALL) for case in group.cases]
             running = PairRun(against, cases, conductor, progress.say)
-            try:
-                with progress:
-                    for _ in running.play():
-                        recorder.so_far(lambda: running.judged().values(), lambda: running.rounds)  # noqa: B023 - called at once
-                    judged = running.judged()
-            except KeyboardInterrupt:
-                answer.tell(running, running.judged("it was interrupted before the first pair"))
-                status = "interrupted"
-                raise
-            answer.tell(running, judged)
+            planning.play(running, recorder, progress, answer.tell)
         status = "finished"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
     finally:
         answer.end()
         recorder.finish(status)

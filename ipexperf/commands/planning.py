@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ from ipexperf.plan import reading
 from ipexperf.plan.options import MEASURE, OPTIONS, PLAN, Options
 
 if TYPE_CHECKING:
+    from ipexperf.commands.progress import Progress
+    from ipexperf.compare.against import JudgedCases, PairRun
     from ipexperf.recorder import Recorder
 
 
@@ -67,3 +69,18 @@ def recorder(command: str, options: Options) -> Recorder:
     opened = Recorder(options, Path.cwd(), words, command)
     opened.open()
     return opened
+
+
+def play(
+    running: PairRun, recorder: Recorder, progress: Progress, tell: Callable[[PairRun, JudgedCases], None]
+) -> None:
+    """Make all rounds, record what there is after each, and tell what was found, however it ends."""
+    try:
+        with progress:
+            for _ in running.play():
+                recorder.so_far(lambda: running.judged().values(), lambda: running.rounds)
+            judged = running.judged()
+    except KeyboardInterrupt:
+        tell(running, running.judged("it was interrupted before the first pair"))
+        raise
+    tell(running, judged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,10 @@ from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from ipexperf.case import Case
-    from ipexperf.compare.against import JudgedCase, PairRun
+    from ipexperf.compare.against import JudgedCases, PairRun
     from ipexperf.compare.programs import Program, Uncompared
-    from ipexperf.compare.sequence import Comparison
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.history.store import Status
     from ipexperf.plan.arms import ArmSpec
@@ -56,32 +54,32 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
     recorder = planning.recorder("ab", options)
     conductor = Conductor(options, Path.cwd(), progress.say)
     status: Status = "failed"
+    wrong: list[str] = []
+    slower: list[bool] = []
+
+    def tell(running: PairRun, judged: JudgedCases) -> None:
+        for measurement, verdict, policy in judged.values():
+            if measurement.launches:
+                recorder.case(measurement, verdict, policy)
+            wrong.extend([measurement.launches[-1].reason] if measurement.failure else [])
+            slower.append(verdict.fails)
+        recorder.add_rounds(running.rounds)
+        _print(what, running, judged, unable, as_json=as_json)
+
     try:
         running, unable = _comparison(what, words(progress.say), options, conductor, progress)
-        cut = ""
-        try:
-            with progress:
-                for _ in running.play():
-                    recorder.so_far(lambda: running.judged().values(), lambda: running.rounds)
-            status = "finished"
-        except KeyboardInterrupt:
-            status, cut = "interrupted", "it was interrupted before the first pair"
-            raise
-        finally:
-            judged = running.judged(cut)
-            for result in judged.values():
-                if result[0].launches:
-                    recorder.case(*result)
-            recorder.add_rounds(running.rounds)
-            _print(what, running, judged, unable, as_json=as_json)
+        planning.play(running, recorder, progress, tell)
+        status = "finished"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
     finally:
         recorder.finish(status)
         recorder.close()
         conductor.close()
-    failed = [measurement.launches[-1].reason for measurement, _, _ in judged.values() if measurement.failure]
-    if wrong := [*failed, *(number.text for number in unable if number.error)]:
-        raise WorkerError("error", wrong[0])
-    return any(verdict.fails for _, verdict, _ in judged.values())
+    for reason in (*wrong, *(number.text for number in unable if number.error)):
+        raise WorkerError("error", reason)
+    return any(slower)
 
 
 def _comparison(
@@ -104,7 +102,7 @@ def _comparison(
 
 
 def _print(
-    what: Program, running: PairRun, judged: Mapping[Case, JudgedCase], unable: Sequence[Uncompared], *, as_json: bool
+    what: Program, running: PairRun, judged: JudgedCases, unable: Sequence[Uncompared], *, as_json: bool
 ) -> None:
     """What was found: of each number; then what ran, what differs between the arms, and why it ended."""
     from ipexperf.compare import sequence
@@ -120,24 +118,9 @@ def _print(
     shown += lines.listed("NOT COMPARED", "there is no ratio", [number.text for number in unable])
     differences = next((comparison.differences for comparison in comparisons.values()), [])
     texts = [f"differs  {line}" for line in differences] or [f"{sequence.SAME}: any difference is noise"]
-    for text in (f"ran  {what.text}", *texts, *_stopped([*comparisons.values()])):
+    for text in (f"ran  {what.text}", *texts):
         shown += lines.wrapped(text)
+    unsure = Counter(c.stop.text for c in comparisons.values() if c.stop.why is not sequence.Why.DECIDED)
+    for text, count in unsure.items():
+        shown += lines.wrapped(f"stopped  {units.plural(count, 'number')}: {text}")
     console.say("\n".join(shown))
-
-
-def _stopped(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Why the comparisons ended, and of how many numbers."""
-    from ipexperf.compare.sequence import Why
-
-    for why, alike in itertools.groupby(sorted(comparisons, key=_why), key=_why):
-        ended = [*alike]
-        text = ended[0].stop.text
-        if why == Why.DECIDED.value:
-            pairs = sorted({len(comparison.pairs) for comparison in ended})
-            few = " to ".join(dict.fromkeys(map(str, (pairs[0], pairs[-1]))))
-            text = f"decided after {few} of at most {ended[0].policy.max_pairs} pairs"
-        yield f"stopped  {units.plural(len(ended), 'number')}: {text}"
-
-
-def _why(comparison: Comparison) -> str:
-    return comparison.stop.why.value

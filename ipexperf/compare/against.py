@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
 from ipexperf.compare.round import Effort, ended_launch
-from ipexperf.compare.rounds import Walking
+from ipexperf.compare.rounds import Schedule
 from ipexperf.compare.sequence import Comparison, Pair, PairedRounds, Why
 from ipexperf.conduct.conductor import now
 from ipexperf.environments import sources
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 AS_IT_IS = arms.ArmSpec()
 JudgedCase = tuple["Measurement", "Verdict", PairPolicy]
+JudgedCases: TypeAlias = Mapping["Case", JudgedCase]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class PairRun:
         say: Callable[[str], None],
         effort: Effort | None = None,
         chance: random.Random | None = None,
-        walk: Walking | None = None,
+        walk: Schedule | None = None,
     ) -> None:
         """Plan the comparisons. `cases` come with the wish of their test, and a `walk` goes through functions."""
         self._against = against

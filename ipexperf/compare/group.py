@@ -16,7 +16,7 @@ from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Absence, ArmResult, Effort, Round, ended_launch
-from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule, Walking
+from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
 from ipexperf.compare.together import Together
 from ipexperf.compare.walk import TELLING
 from ipexperf.conduct import memory_limit
@@ -136,7 +136,7 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         *,
         effort: Effort | None = None,
         chance: random.Random | None = None,
-        walk: Walking | None = None,
+        walk: Schedule | None = None,
     ) -> None:
         """Plan the rounds. With a `walk` the cases are its tests, and each round goes through them."""
         super().__init__(conductor, say, effort, chance)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ipexperf import scratch, units
 from ipexperf.bench.machine import source as users_files
@@ -164,9 +164,6 @@ def _digests(own: Replaced, trees: Sequence[Replaced]) -> dict[str, str]:
 
 class ProgramRuns:
     """The schedule of the numbers of a program: it runs once in each arm, and each number has a round of that."""
-
-    walk: ClassVar = "pair"
-    noun: ClassVar = "number"
 
     def __init__(self, what: Program, arms: Sequence[Place]) -> None:
         self._program = what

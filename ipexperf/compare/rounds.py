@@ -31,15 +31,6 @@ class Schedule(Protocol):
         """Make a round of each of these arms, in their order. It may end before the last, with the budget."""
 
 
-class Walking(Schedule, Protocol):
-    """A schedule that goes through all that is open: a walk through tests, or one run of a program in each arm."""
-
-    walk: ClassVar[str]
-    """What it is called."""
-    noun: ClassVar[str]
-    """What it goes through."""
-
-
 @dataclass(frozen=True, slots=True)
 class Lineup(Generic[Member]):
     """Arms that play a round beside one another, and what they are of."""

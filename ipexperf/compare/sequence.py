@@ -17,7 +17,7 @@ from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.round import Absence, ArmResult, Effort, Round
-from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule, Walking
+from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
 from ipexperf.compare.together import Together
 from ipexperf.compare.walk import TELLING
 from ipexperf.conduct import launch
@@ -295,7 +295,7 @@ class PairedRounds(Rounds[Comparison, Comparison]):
         chance: random.Random | None = None,
         fresh: bool = False,
         repeat_builds: bool = False,
-        walk: Walking | None = None,
+        walk: Schedule | None = None,
     ) -> None:
         """Plan the rounds. With a `walk` each goes through all comparisons that are open.
 
@@ -329,7 +329,7 @@ class PairedRounds(Rounds[Comparison, Comparison]):
     def begin(self, number: int, entries: Sequence[Comparison]) -> None:
         if self._walk:
             left = self._left(number, entries)
-            self._say(Step(f"{self._walk.walk} {number}: {units.plural(len(entries), self._walk.noun)}{left}"))
+            self._say(Step(f"walk {number}: {units.plural(len(entries), entries[0].b.case.noun)}{left}"))
 
     def split(self, waiting: Sequence[Comparison]) -> tuple[Schedule, list[Lineup[Comparison]], Sequence[Comparison]]:
         """At most MOST_ARMS arms share a round, with as many pairs each. Arms that are measured apart share none."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ipexperf import scratch, units
 from ipexperf.bench.machine import kernel_files
@@ -198,9 +198,6 @@ class Walk:
 
     Each walk begins with fresh sessions, and makes one round of every test.
     """
-
-    walk: ClassVar = "walk"
-    noun: ClassVar = "test"
 
     def __init__(self, suite: Suite, stop: Callable[[], bool]) -> None:
         """Plan walks through these tests. Once `stop` says so, a walk ends before its next test."""

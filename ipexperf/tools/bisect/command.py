@@ -18,7 +18,7 @@ from ipexperf.history import addresses
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.programs import Program
-    from ipexperf.compare.rounds import Walking
+    from ipexperf.compare.rounds import Schedule
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.bisection import BisectionRecord, Candidate, SearchResult
     from ipexperf.plan.arms import ArmSpec
@@ -233,7 +233,7 @@ def _case(options: Options) -> Case:
 
 def _chosen(
     arguments: argparse.Namespace, options: Options, conductor: Conductor, say: Say
-) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Walking] | None]:
+) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Schedule] | None]:
     """The case of the plan; or that of the one test, or the one number of a program, behind --, and its walks."""
     from ipexperf.compare.walk import Walk
     from ipexperf.pytest_session import CommandSession
@@ -246,7 +246,7 @@ def _chosen(
     return case, lambda *_: Walk(suite, conductor.spent)
 
 
-def _of_program(what: Program, options: Options, say: Say) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Walking]]:
+def _of_program(what: Program, options: Options, say: Say) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Schedule]]:
     """The one number that a program tells, or its time, as a run here says; and its runs in both arms."""
     from ipexperf import invocation
     from ipexperf.compare import programs

@@ -24,7 +24,7 @@ from ipexperf.tools.bisect.answers import AnswerLog, Measured
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.commands.progress import Progress
-    from ipexperf.compare.rounds import Walking
+    from ipexperf.compare.rounds import Schedule
     from ipexperf.compare.sequence import Comparison
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.policy import PairPolicy
@@ -50,7 +50,7 @@ class Laboratory:
     policy: PairPolicy
     progress: Progress
     log: AnswerLog
-    walk: Callable[[ArmSpec, ArmSpec], Walking] | None = None
+    walk: Callable[[ArmSpec, ArmSpec], Schedule] | None = None
     """Has both ends of a comparison go through the session of pytest, or run the program, that has the case."""
     _bad: Software | None = None
     """The bad end, once its slowdown sets the tolerance of candidates."""
