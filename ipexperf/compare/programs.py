@@ -103,7 +103,7 @@ class Place:
                 words = [word.replace(OUT, str(out)) for word in what.words]
                 ran = program.run(words, self.folder, self.variables, what.timeout)
                 numbers = metrics.all_of(what.metrics, out, self.folder, ran.printed)
-            return Told(ran, {WHOLE: Number.time(ran.wall), **numbers})
+            return Told(ran, {WHOLE: Number(ran.wall, "s", higher=False), **numbers})
         except WorkerError as error:
             raise WorkerError(error.outcome, error.detail, error.log, self.name) from None
         except ValueError as error:

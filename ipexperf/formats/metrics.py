@@ -61,7 +61,7 @@ class Metrics:
             ) from None
         except json.JSONDecodeError as error:
             raise ValueError(f"--metrics {self.text}: {self._where()} is no whole JSON: {error}") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, UsageError) as error:
             raise ValueError(f"--metrics {self.text}: {error}") from None
         if not numbers:
             raise ValueError(f"--metrics {self.text}: it told no number in {self._where()}")
@@ -79,14 +79,15 @@ class Metrics:
 
     def _files(self, out: Path, folder: Path, printed: str) -> list[File]:
         if not self.file:
-            return [File("output", printed)]
+            (path := out.with_name("printed")).write_text(printed, encoding="utf-8")
+            return [File(path, printed)]
         path = folder / self.file.replace(OUT, str(out))
         paths = sorted(path.glob("*.csv")) or sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not paths or not paths[0].exists():
             raise ValueError(f"it wrote no {self.file}")
         if large := next((file for file in paths if file.stat().st_size > LARGEST), None):
             raise ValueError(f"{large.name} has more than {LARGEST // 2**20} MiB")
-        return [File(file.stem, file.read_text(encoding="utf-8", errors="replace")) for file in paths]
+        return [File(file, file.read_text(encoding="utf-8", errors="replace")) for file in paths]
 
 
 def all_of(wanted: Sequence[Metrics], out: Path, folder: Path, printed: str) -> Mapping[str, Number]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
-
-SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-"""What the units of times are in seconds. A time is told in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +16,12 @@ class Number:
     unit: str = ""
     higher: bool | None = None
 
-    @classmethod
-    def time(cls, value: object, unit: str = "s") -> Number:
-        """A time. Raises KeyError for an unknown unit."""
-        return cls(float(value) * SECONDS[unit], "s", higher=False)  # type: ignore[arg-type] # raises for others
-
 
 @dataclass(frozen=True, slots=True)
 class File:
     """A file that a program wrote, or what it printed."""
 
-    name: str
+    path: Path
     text: str
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import fnmatch
+import functools
 import json
 import re
 import statistics
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ipexperf.formats.number import File, Number, Reader, Told
+from ipexperf.history import formats as tools
 
 DYNAMO_KEYS = ("dev", "name", "batch_size")
 DYNAMO = {
@@ -22,41 +24,20 @@ DYNAMO = {
     "dynamo_peak_mem": ("GB", False),
 }
 """The columns of PyTorch's dynamo benchmarks that are results, each with its unit and whether more is better."""
-MEDIAN = "median"
 
 
-def pytest_benchmark(files: Sequence[File], what: str) -> Told:
-    """The median of each test."""
-    for bench in _members(files, "benchmarks", what):
-        yield bench["fullname"], Number.time(bench["stats"][MEDIAN])
-
-
-def google_benchmark(files: Sequence[File], what: str) -> Told:
-    """The median real time of each benchmark over its repetitions."""
-    runs: dict[str, list[tuple[bool, Number]]] = {}
-    for bench in _members(files, "benchmarks", what):
-        kind = bench.get("aggregate_name")
-        if kind in (None, MEDIAN) and not bench.get("error_occurred") and "real_time" in bench:
-            number = Number.time(bench["real_time"], bench.get("time_unit", "ns"))
-            runs.setdefault(bench.get("run_name", bench["name"]), []).append((kind == MEDIAN, number))
-    for name, numbers in runs.items():
-        medians = [number.value for is_median, number in numbers if is_median]
-        yield name, Number.time(statistics.median(medians or [number.value for _, number in numbers]))
-
-
-def hyperfine(files: Sequence[File], what: str) -> Told:
-    """The median of each command."""
-    for result in _members(files, "results", what):
-        yield result["command"], Number.time(result[MEDIAN])
-
-
-def pytorch(files: Sequence[File], what: str) -> Told:
-    """The median of each metric of PyTorch's OSS benchmark JSON (v3): a list of records, or one record a line."""
-    for record in _records(files):
-        of_model, bench, metric = record.get("model") or {}, record["benchmark"], record["metric"]
-        if fnmatch.fnmatchcase(metric["name"], what or "*"):
-            parts = (bench["name"], of_model.get("name"), bench.get("mode"), bench.get("dtype"), metric["name"])
-            yield "/".join(str(part) for part in parts if part), Number(statistics.median(metric["benchmark_values"]))
+def of_tool(expected: str, files: Sequence[File], what: str) -> Told:
+    """The median of each result in a JSON file of this tool, whose name matches if there is a pattern."""
+    for file in files:
+        name, runs = tools.read(file.path)
+        if name != expected:
+            raise ValueError(f"it is a file of {name}")
+        for run in runs:
+            for result in filter(None, run.results):
+                if fnmatch.fnmatchcase(result.name, what or "*"):
+                    value, scale = statistics.median(result.values), tools.SECONDS.get(result.unit)
+                    unit = "s" if scale else result.unit
+                    yield result.name, Number(value * (scale or 1.0), unit, result.higher_is_better)
 
 
 def dynamo(files: Sequence[File], what: str) -> Told:
@@ -118,13 +99,10 @@ def pattern(files: Sequence[File], what: str) -> Told:
 
 
 FORMATS: Mapping[str, Reader] = {
+    **{tool.name: functools.partial(of_tool, tool.name) for tool in tools.FORMATS},
     "csv": table,
     "dynamo": dynamo,
-    "google-benchmark": google_benchmark,
-    "hyperfine": hyperfine,
     "json": path,
-    "pytest-benchmark": pytest_benchmark,
-    "pytorch": pytorch,
     "re": pattern,
     "triton": table,
 }
@@ -132,28 +110,10 @@ PRINTED = ("re",)
 """The formats of what a program prints, unless a file is named."""
 
 
-def _members(files: Sequence[File], key: str, what: str) -> Iterator[dict[str, Any]]:
-    """The members of the list under this key whose name matches, if there is a pattern."""
-    for file in files:
-        for member in json.loads(file.text)[key]:
-            name = member.get("fullname") or member.get("name") or member.get("command")
-            if fnmatch.fnmatchcase(str(name), what or "*"):
-                yield member
-
-
-def _records(files: Sequence[File]) -> Iterator[dict[str, Any]]:
-    for file in files:
-        try:
-            document = json.loads(file.text)
-        except ValueError:
-            document = [json.loads(line) for line in file.text.splitlines() if line.strip()]
-        yield from document if isinstance(document, list) else [document]
-
-
 def _rows(files: Sequence[File]) -> Iterator[tuple[str, dict[str, str]]]:
     for file in files:
         for row in csv.DictReader(file.text.splitlines()):
-            yield file.name, row
+            yield file.path.stem, row
 
 
 def _named(row: Mapping[str, str], keys: Sequence[str], column: str) -> str:

@@ -130,7 +130,7 @@ def _results(run: ToolRun, machine_key: str) -> Iterator[_Imported]:
 
 def _series(one: _Imported, case_id: int, machine_key: str) -> Iterator[dict[str, Any]]:
     for metric in one.values:
-        row = {**rows.series_row(one.case.uid, machine_key, metric), "case_id": case_id}
+        row = {**rows.series_row(one.case, machine_key, metric), "case_id": case_id}
         figure = {"unit": one.result.unit or row["unit"], "higher_is_better": one.result.higher_is_better}
         yield {**row, **figure} if metric == FIGURE else row
 
