@@ -120,8 +120,8 @@ def pytorch(detail: RunDetail) -> list[dict[str, Any]]:
         "timestamp": int(datetime.fromisoformat(run.started_at).timestamp()),
         "schema_version": "v3",
         "name": run.meta.get("suite", ""),
-        "head_branch": run.branch or "",
-        "head_sha": run.commit or "",
+        **({"head_branch": run.branch} if run.branch else {}),
+        **({"head_sha": run.commit} if run.commit else {}),
         "runners": [runner],
         "dependencies": {name: {"version": version} for name, version in versions.items()},
     }

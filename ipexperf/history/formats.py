@@ -91,8 +91,8 @@ def read(path: Path) -> tuple[str, list[ToolRun]]:
         document = _parsed(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if any(map(_describes_asv, document.values() if isinstance(document, dict) else ())):
-        return "asv", []
+    if isinstance(document, dict) and ({"machine", "arch", "os"} <= set(document) or _described(document)):
+        return "asv", []  # what it says of its benchmarks and machines, without results
     for tool in FORMATS:
         if _known(document, tool.shape):
             document = [document] if isinstance(tool.shape, list) and isinstance(document, dict) else document
@@ -170,9 +170,8 @@ def _words(*words: object) -> str:
 def _known(document: Any, shape: Any) -> bool:
     """Whether a document, or the first one of a list, has the keys that this shape needs."""
     inside = shape[0] if isinstance(shape, list) else shape
-    return {key for key in inside if not key.endswith("?")} <= _keys(
-        document[0] if document and isinstance(document, list) else document
-    )
+    first = document[0] if document and isinstance(document, list) else document
+    return {key for key in inside if not key.endswith("?")} <= _keys(first)
 
 
 def _keys(document: Any) -> set[str]:
@@ -204,18 +203,14 @@ _PYTEST_BENCHMARK = {
 
 def _google_benchmark(document: Document, _: Path) -> Iterator[ToolRun]:
     context = document["context"]
-    repetitions: dict[str, dict[str | None, list[Document]]] = defaultdict(lambda: defaultdict(list))
-    failed = 0
+    repetitions: dict[str, list[Document]] = defaultdict(list)
+    results: list[Result | None] = []
     for bench in document["benchmarks"]:
         if bench.get("error_occurred") or bench.get("skipped"):
-            failed += 1
-        elif "real_time" in bench:  # a fitted complexity has none
-            repetitions[bench.get("run_name") or bench["name"]][bench.get("aggregate_name")].append(bench)
-    results: list[Result | None] = [None] * failed
-    for name, of_name in repetitions.items():
-        # The repetitions themselves, or the aggregate that stands for them.
-        if chosen := next((of_name[kind] for kind in (None, "median", "mean") if kind in of_name), None):
-            results.append(_repeated(name, chosen))
+            results.append(None)
+        elif bench.get("aggregate_name") in (None, "median") and "real_time" in bench:  # a fitted complexity has none
+            repetitions[bench.get("run_name") or bench["name"]].append(bench)
+    results += [_repeated(*of_name) for of_name in repetitions.items()]
     host, cores = context.get("host_name"), context.get("num_cpus")
     software = {"google-benchmark": context.get("library_version"), "build": context.get("library_build_type")}
     machine, hardware = _words(host or UNNAMED, cores), {"host": host, "cores": cores}
@@ -223,17 +218,16 @@ def _google_benchmark(document: Document, _: Path) -> Iterator[ToolRun]:
 
 
 def _repeated(name: str, benchmarks: Sequence[Document]) -> Result:
-    """The median of the repetitions of a benchmark, which are of one process."""
-    unit = benchmarks[0].get("time_unit", "ns")
-    fields = {"real_time": 1.0, "cpu_time": SECONDS[unit], "items_per_second": 1.0}
-    told = {
-        field: [statistics.median(bench[field] for bench in benchmarks) * scale]
-        for field, scale in fields.items()
-        if all(field in bench for bench in benchmarks)
-    }
-    names = {"cpu_time": "cpu_time", "items_per_second": THROUGHPUT}
-    beside = {metric: told[field] for field, metric in names.items() if field in told}
-    return Result(name, told["real_time"], unit, beside=beside)
+    """The median of the repetitions of a benchmark, which are of one process. If they are not there, it is itself."""
+    repetitions = [bench for bench in benchmarks if not bench.get("aggregate_name")] or benchmarks
+    unit = repetitions[0].get("time_unit", "ns")
+
+    def median(field: str) -> list[float]:
+        values = [bench[field] for bench in repetitions if field in bench]
+        return [statistics.median(values)] if values else []
+
+    beside = {"cpu_time": [value * SECONDS[unit] for value in median("cpu_time")]}
+    return Result(name, median("real_time"), unit, beside={**beside, THROUGHPUT: median("items_per_second")})
 
 
 _NUMBERS = dict.fromkeys(("real_time?", "cpu_time?", "items_per_second?"), float)
@@ -248,9 +242,8 @@ def _hyperfine(document: Document, _: Path) -> Iterator[ToolRun]:
     results = []
     for result in document["results"]:
         chosen = [f"{name}={value}" for name, value in (result.get("parameters") or {}).items()]
-        beside = {"cpu_time": [result["user"] + result["system"]]} if {"user", "system"} <= result.keys() else {}
-        if memory := result.get("memory_usage_byte"):
-            beside["peak_memory"] = memory
+        cpu = [result["user"] + result["system"]] if {"user", "system"} <= result.keys() else []
+        beside = {"cpu_time": cpu, "peak_memory": result.get("memory_usage_byte") or []}
         results.append(Result(redacted(_words(result["command"], *chosen)), result["times"], beside=beside))
     yield ToolRun(UNNAMED, results)
 
@@ -307,15 +300,14 @@ def _results_of_asv(name: str, columns: Document, unit: str) -> Iterator[Result 
 def _benchmarks_of_asv(path: Path) -> Document:
     """What asv says of its benchmarks, by name."""
     try:
-        document = _parsed(path.read_text())
+        return _described(_parsed(path.read_text()))
     except (OSError, ValueError, UsageError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"{path}, which says what asv's benchmarks measure, cannot be read: {why}") from None
-    return {name: benchmark for name, benchmark in document.items() if _describes_asv(benchmark)}
 
 
-def _describes_asv(benchmark: Any) -> bool:
-    return {"param_names", "unit"} <= _keys(benchmark)
+def _described(document: Document) -> Document:
+    return {name: benchmark for name, benchmark in document.items() if {"param_names", "unit"} <= _keys(benchmark)}
 
 
 _ASV = {
@@ -414,7 +406,6 @@ FORMATS = (
     Format("pytest-benchmark", _PYTEST_BENCHMARK, _pytest_benchmark),
     Format("google-benchmark", _GOOGLE_BENCHMARK, _google_benchmark),
     Format("asv", _ASV, _asv),
-    Format("asv", {"machine": str, "arch": str, "os": str, "version": Literal[1]}, lambda *_: ()),
     Format("hyperfine", _HYPERFINE, _hyperfine),
     Format("perfherder", _PERFHERDER, _perfherder),
     Format("perfherder", _TREEHERDER, _treeherder),

@@ -124,7 +124,8 @@ def _results(run: ToolRun, machine_key: str) -> Iterator[_Imported]:
             raise UsageError(f"the result '{name}' {wrong}")
         seen.add(case)
         own = {PRIMARY: [value * unit for value in result.values]} if timed and unit else {FIGURE: result.values}
-        values = {PRIMARY: [], **own, **result.beside}
+        beside = {name: of_metric for name, of_metric in result.beside.items() if of_metric}
+        values = {PRIMARY: [], **own, **beside}
         yield _Imported(case, result, {name: series_uid(case.uid, machine_key, name) for name in values}, values)
 
 
