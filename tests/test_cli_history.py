@@ -165,7 +165,7 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
         (["compare", "last"], "are the same run"),
         (["compare", "last", "zzzz"], "no run matches 'zzzz'"),
         (["trend", "--metric", "thruput"], "argument --metric: invalid choice: 'thruput': did you mean throughput? ("),
-        (["report"], "one of the arguments --html --csv --markdown --pytest-benchmark is required"),
+        (["report"], "one of the arguments --html --csv --markdown --pytest-benchmark --pytorch is required"),
         (["report", "--markdown", "--html", "site"], "argument --html: not allowed with argument --markdown"),
         (["compare", "--over", "xml"], "argument --over: invalid choice: 'xml' (choose from dtype, stack, device"),
         (["show", "--limit", "0"], "must be a whole number from 1 to 999999999"),
