@@ -20,7 +20,7 @@ from ipexperf.errors import UsageError
 from ipexperf.history import rows, schema
 from ipexperf.history.formats import SECONDS, Result, ToolRun
 from ipexperf.history.store import environment_of, identify, identify_all
-from ipexperf.history.values import canonical, finite, series_uid, storable, summary
+from ipexperf.history.values import canonical, finite, series_uid, summary
 from ipexperf.judge.environment import IMPORTED
 from ipexperf.result import FIGURE, METRICS, PRIMARY
 from ipexperf.verdict import Verdict
@@ -101,7 +101,8 @@ def _write(connection: Connection, tool: str, run: ToolRun, modified: datetime) 
 def _environment(tool: str, run: ToolRun, machine_key: str) -> dict[str, Any]:
     described = {"hardware": run.hardware, "software": run.software}
     known = {part: {name: value for name, value in facts.items() if value} for part, facts in described.items()}
-    git = {"git": {"commit": run.commit, "branch": run.branch}} if run.commit else {}
+    names = {name: text and _plain(text) for name, text in (("commit", run.commit), ("branch", run.branch))}
+    git = {"git": names} if run.commit else {}
     return {"machine_key": machine_key, IMPORTED: tool, **known, **git}
 
 
@@ -117,8 +118,8 @@ def _results(run: ToolRun, machine_key: str) -> Iterator[_Imported]:
     for result in filter(None, run.results):
         unit = SECONDS.get(result.unit)
         timed = unit is not None and result.higher_is_better is False
-        name = " ".join(result.name.split()) + ("" if timed or not result.unit else f" [{result.unit}]")
-        case = FunctionCase(storable(name), result.device)
+        name = _plain(result.name if timed or not result.unit else f"{result.name} [{result.unit}]")
+        case = FunctionCase(name, result.device)
         if case in seen or not name or not result.values or (timed and min(result.values) < 0):
             wrong = "is there twice in one run" if case in seen else "has no name, no value or a time below 0"
             raise UsageError(f"the result '{name}' {wrong}")
@@ -127,6 +128,11 @@ def _results(run: ToolRun, machine_key: str) -> Iterator[_Imported]:
         beside = {name: of_metric for name, of_metric in result.beside.items() if of_metric}
         values = {PRIMARY: [], **own, **beside}
         yield _Imported(case, result, {name: series_uid(case.uid, machine_key, name) for name in values}, values)
+
+
+def _plain(text: str) -> str:
+    """A text in one line, without what a terminal would obey or a database cannot store."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def _series(one: _Imported, case_id: int, machine_key: str) -> Iterator[dict[str, Any]]:

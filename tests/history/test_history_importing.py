@@ -157,6 +157,12 @@ def test_a_file_to_which_asv_adds_results_is_one_run(imported):
     assert times == {"bench.time_a(1)": 0.5, "bench.time_a('x')": 0.75, "bench.mem_b [bytes]": None}
 
 
+def test_a_name_cannot_command_a_terminal(imported):
+    db, _ = imported({"results": [{"command": "\x1b[2Jls\n\0\ud800 -l", "times": [1.0]}]})
+    with History.open(db) as history:
+        assert [x.case.name for x in history.measurements("last")] == ["[2Jls -l"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
