@@ -1,14 +1,4 @@
-"""The exceptions of every room, in one place so that rooms never import one another for them.
-
-IpexperfError
-├── UsageError          the user's request cannot be met: one sentence, exit code 4 (pytest) or 2 (CLI)
-│   ├── LockError       a lock cannot be read, or its environment cannot be made
-│   └── AbsentError     there is no leaf, network or file of this name
-├── WorkerError         a launch ended without a measurement; `outcome` says how
-├── ForkError           a worker can't be forked: it is started fresh, and the message says why
-├── BaselineError       a baseline file cannot be read, written or accepted into
-└── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
-"""
+"""The exceptions of every room, in one place so that rooms never import one another for them."""
 
 from __future__ import annotations
 
@@ -26,7 +16,7 @@ class IpexperfError(Exception):
 
 
 class UsageError(IpexperfError):
-    """The request of the user cannot be met. The message is one sentence: what, why, what instead."""
+    """The request of the user cannot be met. One sentence: what, why, what instead. Exit code 4 (pytest) or 2 (CLI)."""
 
 
 class LockError(UsageError):
@@ -49,7 +39,7 @@ class WorkerError(IpexperfError):
 
 
 class ForkError(IpexperfError):
-    """A worker cannot be forked. The message is the reason."""
+    """A worker cannot be forked, and is started fresh. The message is the reason."""
 
 
 class BaselineError(IpexperfError):

@@ -198,10 +198,8 @@ def _with_source(words: ArmSpec, wanted: Wanted, options: Options, cache: Path, 
 
 def named(options: Options) -> ArmSpec | None:
     """The arm that names a lock by `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`, or None."""
-    if options.arm is None or not arms.names_lock(options.arm):
-        return None
-    words = arms.parse(options.arm, options.source("against"))
-    return words if words.lock else None
+    words = None if options.arm is None else arms.parse(options.arm, options.source("against"))
+    return words if words and words.lock else None
 
 
 def _locks_of(
@@ -235,9 +233,9 @@ def _locks_of(
         unseen = None if others is None else tuple(name for name in others if name not in ran.files)
         wanted[case] = Wanted(lock, ran, tuple(ran.changed()), unseen)
     if must and not wanted:
-        never = "no baseline was accepted for it on this machine" if cases else "there is no case"
+        never = "none was accepted on this machine" if cases else "there is no case"
         reason = next(iter(stored.values()), never)
-        raise UsageError(f"{source}: no case has a baseline that can be run again: {reason}")
+        raise UsageError(f"{source}: no case has a baseline that can run again: {reason}; name an arm, as git:HEAD~1")
     return wanted, stored
 
 

@@ -58,7 +58,7 @@ def pytest_load_initial_conftests(
         plugins.import_plugin(SHORT_OPTIONS)  # else pytest warns when a conftest names it later
         if short := reading.add_short_to_pytest(parser):
             reading.refuse_valueless(args, short)
-    if any(word.startswith("--perf-") for word in args):
+    if any(word.startswith("--") for word in args):
         reading.refuse_unknown(parser.parse_known_and_unknown_args(args)[1])
     return result
 
@@ -122,10 +122,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Raise the error that planning left, and deselect performance tests without a case."""
     session = pytest_session.of(config)
+    session.refuse_idle_models()
     if session.problem:
         raise pytest.UsageError(session.problem)
-    if idle := session.idle_models():
-        raise pytest.UsageError(f"no test takes the model {idle}: mark one with @pytest.mark.perf(models=[...])")
     if idle_tests := [item for item in items if NO_CASE in item.name]:
         config.hook.pytest_deselected(items=idle_tests)
         items[:] = [item for item in items if NO_CASE not in item.name]
@@ -217,9 +216,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-    """Print the summary of the run."""
+    """Print the summary of the run. If that alone fails, it is an error beside the tests that passed."""
     if lines := pytest_session.of(config).summary(exitstatus):
         if config.get_verbosity() >= 0:
             terminalreporter.section("ipexperf")
         for line in lines:
             terminalreporter.write_line(line)
+    if pytest_session.of(config).fails_as_a_whole:
+        report = pytest.CollectReport("the run as a whole", "failed", None, None)
+        terminalreporter.stats.setdefault("error", []).append(report)

@@ -32,6 +32,7 @@ PLUGIN = "ipexperf.plugin"
 XDIST = "pytest-xdist would measure cases at the same time: run ipexperf with -n 0"
 COMMAND = "ipexperf-command"
 """The name of the plugin by which a command gives a session its options and arms."""
+FUNCTION_AND_MARK = "@pytest.mark.perf names networks: call perf() without a function, or leave the mark out"
 UNKNOWN = "pytest did not know that this test measures: make the fixture an argument of the test"
 ENDED: Mapping[int, Status] = {pytest.ExitCode.INTERRUPTED: "interrupted", pytest.ExitCode.INTERNAL_ERROR: "failed"}
 """How a run ended, by the exit status of its session."""
@@ -98,6 +99,8 @@ class PytestSession:
         """The run, once it is planned."""
         self.problem = ""
         """Why nothing can be measured."""
+        self.fails_as_a_whole = False
+        """Whether the run fails although pytest reports no test as failed."""
         self.fed: set[str] = set()
         """The node ids of the tests whose samples pytest-benchmark has."""
         self._record_property: Callable[[str, object], None] | None = None
@@ -161,11 +164,17 @@ class PytestSession:
         self._models = (self._models or set()).union(case.model for case in chosen)
         return chosen
 
-    def idle_models(self) -> str:
-        """The models that were asked for by name and that no performance test takes, if there are such tests."""
-        if self._models is None or "model" not in self.options.sources:
-            return ""
-        return ", ".join(sorted({case.model for case in self.run.plan.cases} - self._models))
+    def refuse_idle_models(self) -> None:
+        """Keep as the problem of the session that no performance test takes a model that was asked for by name.
+
+        An ini file may name it for other tests than those of this session.
+        """
+        if self.problem or "model" not in self.options.sources:
+            return
+        taken = self._models if self._models is not None or not self.options.flag("model") else set()
+        if taken is not None and (idle := {case.model for case in self.run.plan.cases} - taken):
+            advice = "add --pyargs ipexperf.suites, or mark a test with @pytest.mark.perf(models=[...])"
+            self.problem = f"no test takes the model {', '.join(sorted(idle))}: {advice}"
 
     def case(self, item: pytest.Item) -> Case | None:
         """The case of a test, if it has one."""
@@ -228,7 +237,7 @@ class PytestSession:
             if case := self.case(item):
                 yield case, _mark(item)[1]
 
-    def measure(self, request: pytest.FixtureRequest, case: Case, benchmark: Any) -> None:
+    def measure(self, request: pytest.FixtureRequest, case: Case, benchmark: Any, *function: Any, **_: Any) -> None:
         """Measure a case, and make its verdict the outcome of its test. `benchmark` is pytest-benchmark's, if any."""
         from ipexperf.errors import IpexperfError
         from ipexperf.report import ecosystem, junit
@@ -236,6 +245,8 @@ class PytestSession:
 
         node = request.node
         node.stash[CALLED_KEY] = True
+        if function:  # the test has the mark, so its case is a network
+            pytest.fail(FUNCTION_AND_MARK, pytrace=False)
         if self.config.pluginmanager.hasplugin("junitxml"):
             self._record_property = request.getfixturevalue("record_testsuite_property")
         try:
@@ -275,7 +286,7 @@ class PytestSession:
             self.terminal.clear()
         settled = run.judge.settled()
         if exitstatus == pytest.ExitCode.OK and not well:
-            status = pytest.ExitCode.TESTS_FAILED
+            status, self.fails_as_a_whole = pytest.ExitCode.TESTS_FAILED, True
         if self._record_property is not None:
             from ipexperf.report import junit
 
@@ -312,6 +323,7 @@ def measurement_of_call(request: pytest.FixtureRequest, benchmark: Any) -> Calla
     called: list[Call] = []
 
     def measure(call: Call) -> Any:
+        __tracebackhide__ = True
         case = session.case(request.node)
         if case is None:
             pytest.fail(XDIST if session.in_xdist else UNKNOWN, pytrace=False)

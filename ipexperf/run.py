@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf import live_baseline, scratch
-from ipexperf.bench import loading, user_files
+from ipexperf.bench import user_files
 from ipexperf.compare import against as comparing
 from ipexperf.conduct import interrupts, placement
 from ipexperf.conduct.conductor import Conductor
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 @user_files.errors_as_usage()
 def plan(options: Options, *, may_be_empty: bool = False) -> matrix.Plan:
     """Make the plan for these options on this machine. Checks all names before torch is imported."""
-    loading.load(options.load)
     matrix.check_names(options)
     return matrix.make(options, _facts(options), may_be_empty=may_be_empty)
 
@@ -49,13 +48,6 @@ def _facts(options: Options) -> Facts:
     matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
     gathered = ask_facts(options.python, devices, packages=matrix.packages())
     return placement.facts_of(gathered, placed)
-
-
-def _check_explain(options: Options) -> None:
-    """Raise UsageError if there is no folder for dossiers."""
-    if options.explain is not None and options.explain.exists() and not options.explain.is_dir():
-        flag = options.source("explain")
-        raise UsageError(f"{flag}: {options.explain} is not a folder")
 
 
 class Run:
@@ -71,7 +63,8 @@ class Run:
     ) -> None:
         """Plan the cases. `command` is recorded, and `places` are the files and folders that pytest was given."""
         self.options = options
-        _check_explain(options)
+        if options.explain is not None and options.explain.exists() and not options.explain.is_dir():
+            raise UsageError(f"{options.source('explain')}: {options.explain} is not a folder")
         # Its tests may be of functions alone, which is not known yet.
         self.plan = plan(options, may_be_empty=True)
         gates.gate(options)  # refuses unknown names, now that everything is loaded

@@ -34,6 +34,8 @@ def cache(named: Path | None = None, folder: Path = Path()) -> Path:
     """Return the folder that the user named as the cache, or that in `folder`. Raise UsageError if git tracks it."""
     path = named or folder / CACHE
     place, tracked = path.parent.resolve() / path.name, b""
+    if path.is_file():
+        raise UsageError(f"the cache {path} is a file: name a folder")
     if os.path.lexists(place) and any((above / ".git").exists() for above in place.parents):
         # Git would answer nothing in the repository of another user, such as that of a container's host.
         words = (*GIT, "-c", "safe.directory=*", "--literal-pathspecs", "ls-files", "-z", "--", place.name)

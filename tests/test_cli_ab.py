@@ -45,12 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arm", "refusal"),
     [
-        (("--b", "device=gpu"), "arm b: unknown device 'gpu': did you mean cuda or xpu?"),
         (("--a", "dtype=fp17"), "arm a: unknown dtype 'fp17': did you mean fp16?"),
-        (
-            ("--a", "torch=2.7"),
-            "arm a 'torch=2.7': unknown axis or knob 'torch': the version of a package is torch==2.7",
-        ),
         (("--b", "stack=stock"), "arm b: tiny-fake-fp32-spin-stock cannot run: "),
         (
             ("--b", "weight_prepack=off"),
@@ -131,40 +126,6 @@ def test_a_mode_that_is_timed_once_per_process_is_refused(fake: str, capsys: pyt
     assert cli.main(["ab", f"--perf-load={fake}", f"--perf-load={cold}", *cell]) == cli.USAGE_ERROR
     reason = "start is timed once per process, but the workers of a pair take many turns"
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "refusal"),
-    [
-        (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
-        (("--b", "A=1 A=2"), "arm b 'A=1 A=2': A is there twice"),
-        (("--b", "OMP_NUM_THREADS=0"), "arm b 'OMP_NUM_THREADS=0': OMP_NUM_THREADS: expected a whole number from 1 on"),
-        (("--b", "/usr"), "arm b '/usr': /usr is a folder: name the interpreter in it, such as /usr/bin/python\n"),
-        (("--b", "/etc/passwd"), "arm b '/etc/passwd': /etc/passwd is a file that may not be executed\n"),
-        (("--a", "'"), "arm a ''': no closing quotation"),
-        (
-            ("--b", "/bin/sh /bin/cat"),
-            "arm b '/bin/sh /bin/cat': an arm has only one interpreter, not both '/bin/sh' and",
-        ),
-        (("--a", "/bin/true"), "--a=/bin/true can't run workers: no message"),
-        (
-            ("--b", "nowhere"),
-            "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no folder, no git:COMMIT, no PACKAGE==VERSION",
-        ),
-        (("--b", "nosuch==1.0"), "arm b: nosuch is not installed here, so there is nothing to replace by nosuch==1.0"),
-        (("--b", "/no/python"), "arm b '/no/python': there is no file /no/python\n"),
-        (
-            ("--b", "nosuch=1"),
-            "arm b 'nosuch=1': unknown axis or knob 'nosuch': the axes are model, device, dtype, mode, stack, and docs",
-        ),
-    ],
-)
-def test_a_mistake_in_the_options_is_one_sentence(
-    fake: str, options: tuple[str, str], refusal: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything is measured, with exit code 2."""
-    assert cli.main(["ab", f"--perf-load={fake}", *CELL, *options]) == cli.USAGE_ERROR
-    assert capsys.readouterr().err.startswith(f"ipexperf: {refusal}")
 
 
 def let_b_take(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) -> list[list[Arm]]:

@@ -55,9 +55,3 @@ def test_a_cache_that_came_with_a_commit_is_refused(
     reason = f"git tracks {tracked}, and what is in a cache is used without a review"
     assert reason in refused(capsys, "clean", "--cache", str(named))
     run(capsys, "clean", "--cache", str(cache / "bisect"))
-
-
-def test_what_is_kept_cannot_be_named(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reason = "'bisect' is nothing to clean: choose from weights, "
-    assert reason in refused(capsys, "clean", "bisect", "--yes", "--cache", str(cache))
-    assert left(cache) == ["bisect", "peaks", "weights"]

@@ -98,13 +98,6 @@ def test_a_wrong_finding_ends_with_1_although_nothing_can_be_measured(
     assert capsys.readouterr().err == f"ipexperf: {second.partition(': ')[2]}\n"
 
 
-def test_a_device_that_nobody_knows_is_refused(doctor: Doctor, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything is looked at: a misspelt card would be missing from what is found."""
-    assert doctor("--no-pairs", "--device", "xpus") == cli.USAGE_ERROR
-    out, err = capsys.readouterr()
-    assert (out, "unknown device 'xpus'" in err) == ("", True)
-
-
 def test_a_case_that_fails_says_nothing_of_the_machine(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

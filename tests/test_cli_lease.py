@@ -43,11 +43,6 @@ def test_the_exit_status_is_that_of_the_command(end: str, status: int) -> None:
     assert lease("--", "sh", "-c", end).returncode == status
 
 
-def test_a_command_that_is_not_there_is_one_sentence() -> None:
-    done = lease("--", "no-such-command")
-    assert (done.returncode, done.stderr) == (2, "ipexperf: no-such-command: no such file or directory\n")
-
-
 def test_an_interrupted_wait_ends_at_once() -> None:
     with Holder("cpu") as other:
         other.held()
@@ -75,11 +70,6 @@ def test_a_command_and_its_children_end_with_what_runs_them(
     done = subprocess.run([*COMMAND[:-1], runner, "--", "sh", "-c", script], check=False, timeout=60)
     assert done.returncode == {"KILL": -signal.SIGKILL}.get(number, 128 + signal.Signals[f"SIG{number}"])
     assert all(gone(int(pid)) for pid in path.read_text().split())
-
-
-def test_an_unknown_device_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    error = cli_answers.refused(capsys, "lease", "--device", "cp", "--", "true")
-    assert error == "ipexperf: --device: unknown device 'cp': did you mean cpu?\n"
 
 
 def test_cards_are_leased_by_their_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,6 @@ def test_it_prints_a_run_as_markdown(path, capsys):
     out = run(capsys, "report", "--markdown")
     assert out.startswith("## ipexperf: 1 ok\n")
     assert "| 🟢 | `resnet50-cpu-bf16-infer-ipex` | 16 | 12.5 ms | 1,280 | - | ok |" in out
-    assert "no run matches" in refused(capsys, "report", "never", "--markdown")
 
 
 def test_markdown_has_the_factors_of_cases_that_took_turns(path, capsys):
@@ -84,29 +83,6 @@ def test_pytest_benchmark_has_one_run(path, capsys):
     out = run(capsys, "report", "--pytest-benchmark")
     assert [case["stats"]["data"] for case in json.loads(out)["benchmarks"]] == [[0.0125]]
     assert run(capsys, "report", "first", "--pytest-benchmark") == out
-    assert "no run matches 'zzzz'" in refused(capsys, "report", "zzzz", "--pytest-benchmark")
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--markdown", "--limit", "3"], "--limit is for --html"),
-        (["last", "--html", "site"], "a RUN is for --markdown, --pytest-benchmark and --pytorch"),
-        (["last", "--csv"], "a RUN is for --markdown, --pytest-benchmark and --pytorch"),
-    ],
-)
-def test_what_belongs_to_another_form_is_refused(path, capsys, words, told):
-    assert told in refused(capsys, "report", *words)
-    assert not (path.parent / "site").exists()
-
-
-def test_a_folder_that_is_not_ours_is_refused(path, capsys):
-    """Before the history is even read."""
-    (path.parent / "site").mkdir()
-    (path.parent / "site" / "thesis.tex").write_text("precious")
-    told = refused(capsys, "report", "--html", "site", "--db", "nowhere.db")
-    assert "site holds thesis.tex, which does not belong to a report" in told
-    assert (path.parent / "site" / "thesis.tex").read_text() == "precious"
 
 
 def test_runs_without_an_environment_are_a_damaged_history(path, capsys):

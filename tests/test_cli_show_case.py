@@ -102,7 +102,6 @@ def test_a_run_is_compared_with_its_baseline(capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("last", "resnet51-cpu-bf16-infer-ipex"), "did you mean resnet50-cpu-bf16-infer-ipex?"),
         (("last", ID, "--against", "20990101"), "no run matches '20990101'"),
         (("last~3", "vgg16-cpu-bf16-infer-ipex", "--against", "last"), "unknown case"),
     ],

@@ -17,12 +17,15 @@ from ipexperf.bench.device import Device
 from ipexperf.bench.model import Dataset, Model, Task
 from ipexperf.case import Case, NetworkCase
 from ipexperf.errors import AbsentError, UsageError
+from ipexperf.sentences import few
 
 T = TypeVar("T")
 PACKAGES = ("ipexperf.bench", "ipexperf.zoo")
 """The packages whose folders have leaves: `devices`, `models` and so on."""
 ALIKE = 0.8
 """The least similarity of a suggested option. It is high because most options begin with `--perf-`."""
+CHOICES = 8
+"""So many names are listed where none is near."""
 
 
 class Registry(Generic[T]):
@@ -73,9 +76,8 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
     """Return the error message for an unknown name, with a hint to what may be meant."""
     allowed = tuple(allowed)
     near = KINDS[kind].called(name) if kind in KINDS else []
-    near = near or difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "choose from " + ", ".join(allowed)
-    return f"unknown {kind} '{name}': {hint}"
+    hint = f": did you mean {' or '.join(near)}?" if near else nearest(name, allowed)
+    return f"unknown {kind} '{name}'{hint or f': choose from {few(allowed, CHOICES)}'}"
 
 
 def nearest_option(words: Iterable[str], flags: Iterable[str]) -> str:
@@ -85,7 +87,7 @@ def nearest_option(words: Iterable[str], flags: Iterable[str]) -> str:
     return next(filter(None, hints), "")
 
 
-def nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.54) -> str:
     """Return a hint to the most similar known name, or an empty text."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
     return f": did you mean {near[0]}?" if near else ""

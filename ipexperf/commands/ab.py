@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.case import AXES
 from ipexperf.commands import console, planning, program
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
@@ -66,6 +67,8 @@ def run_ab(arguments: argparse.Namespace) -> int:
     if arguments.tests:
         return _of_tests(arguments, options)
     options = _with_networks(options, [name for arm in (arguments.b, arguments.a) for name in targets_of(arm)])
+    if options.model is None and not {*AXES, "preset"} & {*options.sources}:
+        raise UsageError("name what is measured: a network by --model NAME, or tests of functions behind --")
     loading.load(options.load)
     against, options = _planned(arguments, options)
     progress = Progress()
@@ -99,7 +102,12 @@ def _of_tests(arguments: argparse.Namespace, options: Options) -> int:
 
     if arguments.json:
         raise UsageError("--json: behind -- are tests, which pytest runs and tells of: leave it out")
+    if misplaced := {"--a", "--b", *SHORT} & {word.partition("=")[0] for word in arguments.tests}:
+        raise UsageError(f"{misplaced.pop()} stands behind --, where the arguments of pytest are: write it before --")
     words = _words(arguments, options, progress.say)
+    for name, arm in zip("ab", words, strict=True):
+        if of_networks := [*arm.axes, *arm.knobs]:
+            raise UsageError(f"arm {name}: a function has no {of_networks[0]}: name a network by --model, not tests")
     options = dataclasses.replace(options, against="", benchmark=True)
     return CommandSession(options, words).run(arguments.tests)
 

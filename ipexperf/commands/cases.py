@@ -52,10 +52,9 @@ def run_cases(arguments: argparse.Namespace) -> int:
 
 def _models(options: Options) -> int:
     """List the named models, or all."""
-    from ipexperf.bench import loading, registry
+    from ipexperf.bench import registry
     from ipexperf.plan import matrix
 
-    loading.load(options.load)
     matrix.check_names(options)
     names = registry.models.names()
     wanted = names if matrix.ALL in (options.model or (matrix.ALL,)) else options.model or ()

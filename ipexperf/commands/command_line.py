@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipexperf import __version__, commands, scratch, variables
 from ipexperf.bench import user_files
-from ipexperf.bench.registry import nearest, nearest_option
+from ipexperf.bench.registry import CHOICES, nearest, nearest_option
 from ipexperf.commands import console, gate
 from ipexperf.conduct import interrupts
 from ipexperf.errors import USAGE_ERROR, IpexperfError
 from ipexperf.report.lines import Page
+from ipexperf.sentences import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,13 +37,13 @@ class Parser(argparse.ArgumentParser):
         return known, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Name the choice that was probably meant, and all of them only where none is near."""
+        """Name the choice that was probably meant, and some of them only where none is near."""
         if action.choices is not None and value not in action.choices:
             choices = list(map(str, action.choices))
             parsers = action.choices.items() if isinstance(action.choices, dict) else ()
             within = [f"{name} {value}" for name, parser in parsers if value in _subcommands(parser)]
             near = f": did you mean {within[0]}?" if within else nearest(str(value), choices)
-            hint = near or f" (choose from {', '.join(choices)})"
+            hint = near or f" (choose from {few(choices, CHOICES)})"
             raise argparse.ArgumentError(action, f"invalid choice: {str(value)!r}{hint}")
 
 
@@ -61,6 +62,8 @@ def answer(words: Sequence[str]) -> int:
 
 def _answer(words: Sequence[str]) -> int:
     parser = make_parser()
+    if len(words) > 1 and words[0].startswith("--") and words[0] not in parser._option_string_actions:  # noqa: SLF001 - as argparse keeps them
+        parser.error(f"{words[0]} stands before the command: write COMMAND {words[0]} ...")
     for word in words:
         if word.startswith("--") and word.endswith("=--"):
             # argparse of Python before 3.13 would take it for an empty list.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from ipexperf import variables
 from ipexperf.case import AXES, OF_NETWORKS
 from ipexperf.errors import UsageError
+from ipexperf.plan.values import words
 from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ TOPICS = (PLAN, COMPARE, JUDGE, HISTORY, HOSTS, OTHERS)
 RUN = "last, last~3, YYYY-MM-DD, a branch, or the beginning of a uid or a commit"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of what a spreadsheet runs as a formula."""
-DIGITS = 9
-"""Most digits of a number on the command line."""
 UNWRITTEN = "the answer cannot be written to standard output"
 
 
@@ -107,19 +106,12 @@ def add_metric(parser: argparse.ArgumentParser, text: str, **settings: Any) -> N
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """Declare filters and the range of time. Each axis takes a comma-separated list."""
     for axis in AXES:
-        parser.add_argument(f"--{axis}", type=_names, help=f"only this {axis}, or these: A,B")
+        parser.add_argument(f"--{axis}", type=words, help=f"only this {axis}, or these: A,B")
     parser.add_argument("--test", action="append", help="only the function of this test (repeatable)")
-    parser.add_argument("--machine", type=_names, metavar="KEY", help="only this machine_key")
-    parser.add_argument("--branch", type=_names, help="only this branch")
+    parser.add_argument("--machine", type=words, metavar="KEY", help="only this machine_key")
+    parser.add_argument("--branch", type=words, help="only this branch")
     parser.add_argument("--since", metavar="WHEN", help="only runs from this UTC date, moment or run on")
     parser.add_argument("--until", metavar="WHEN", help="only runs up to this UTC date, moment or run")
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"must be names with commas between them, not {text!r}")
-    return names
 
 
 def filters(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -128,14 +120,11 @@ def filters(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def unknown_filter(arguments: argparse.Namespace, history: History) -> str:
     """The first filter value that no case of the history has, with a suggestion, or an empty text."""
-    from ipexperf.bench.registry import nearest
+    from ipexperf.bench.registry import unknown
 
-    for axis in CASES:
-        wanted = getattr(arguments, axis)
-        values = history.values(axis) if wanted else ()
-        if missing := [name for name in wanted or () if name not in values]:
-            return f": no case has the {axis} {missing[0]}{nearest(missing[0], values) or '.'}"
-    return ""
+    named = ((axis, name) for axis in CASES for name in getattr(arguments, axis) or ())
+    absent = (unknown(axis, name, known) for axis, name in named if name not in (known := history.values(axis)))
+    return next(absent, "")
 
 
 def open_history(arguments: argparse.Namespace) -> History:
@@ -153,12 +142,6 @@ def chosen(cases: Sequence[Recorded], names: Sequence[str] | None, run: str) -> 
         if name not in known | {recorded.case.id for recorded in cases}:
             raise UsageError(f"run {run}: {unknown('case', name, sorted(known))}")
     return [recorded for recorded in cases if not names or {recorded.case.id, recorded.case.name} & set(names)]
-
-
-def positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and int(text)):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {10**DIGITS - 1}, not {text!r}")
-    return int(text)
 
 
 def output(

@@ -40,7 +40,6 @@ def add_doctor(subparsers: console.Subparsers) -> None:
 
 def run_doctor(arguments: argparse.Namespace) -> int:
     """Check the machine, then measure a case against itself."""
-    from ipexperf.bench import loading
     from ipexperf.bench.machine.placement import allowed
     from ipexperf.compare import arm
     from ipexperf.conduct import machine_checks
@@ -48,7 +47,6 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     from ipexperf.plan import arms, matrix
 
     options = planning.resolve(arguments)
-    loading.load(options.load)
     matrix.check_names(options)
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))

@@ -42,6 +42,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
     options = dataclasses.replace(
         _planning(case, options),
         against=_arm(recorded) if arguments.against is None else arguments.against,
+        sources={**options.sources, "against": "--against"},
         explain=arguments.out,
         explain_all=True,
         without=(*options.without, "record"),

@@ -14,25 +14,20 @@ from typing import Any
 from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
 
-END = "--"
-
 
 def add_lease(subparsers: console.Subparsers) -> None:
     purpose = "run a command while nobody else measures on the device"
     parser = console.declare(subparsers, "lease", purpose, run_lease, console.PLAN, "lease -- python train.py")
     planning.add_some(parser, "device", "lease", "load")
-    text = "the command with its arguments, behind --"
-    parser.add_argument("command", nargs="+", metavar=f"{END} COMMAND", help=text)
+    parser.add_argument("command", nargs="+", metavar="-- COMMAND", help="the command with its arguments, behind --")
 
 
 def run_lease(arguments: argparse.Namespace) -> int:
     """Hold the devices as long as the command runs, and end with its exit status."""
-    from ipexperf.bench import loading
     from ipexperf.conduct import lease
     from ipexperf.plan import matrix
 
     options = planning.resolve(arguments)
-    loading.load(options.load)
     matrix.check_names(options)
     devices = options.device or (lease.CPU,)
     if "all" in devices:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ipexperf.commands import console
 from ipexperf.commands.show import summary
 from ipexperf.errors import UsageError
+from ipexperf.plan.values import positive
 from ipexperf.units import plural
 
 
@@ -26,8 +27,7 @@ def add_report(subparsers: console.Subparsers) -> None:
     forms.add_argument(
         "--pytorch", action="store_true", help="print the run as JSON of PyTorch's benchmark database (v3)"
     )
-    newest = "of --html: draw the newest N runs (default: 400)"
-    parser.add_argument("--limit", type=console.positive, metavar="N", help=newest)
+    parser.add_argument("--limit", type=positive, metavar="N", help="of --html: draw the newest N (default: 400)")
 
 
 def run_report(arguments: argparse.Namespace) -> int:

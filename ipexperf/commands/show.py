@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.plan.values import positive
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Recorded, RunDetail
@@ -26,9 +27,7 @@ def add_show(subparsers: console.Subparsers) -> None:
     parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: list the newest runs)")
     parser.add_argument("case_id", metavar="CASE", nargs="?", help="the id of a case of that run")
     parser.add_argument("--full", action="store_true", help="of a run: every number of every case")
-    parser.add_argument(
-        "--limit", type=console.positive, default=20, metavar="N", help="runs in the list (default: %(default)s)"
-    )
+    parser.add_argument("--limit", type=positive, default=20, metavar="N", help="runs in the list (default: 20)")
     usual = "of a case: what it ran in another run (default: in the other arm if it has one, else in its baseline)"
     parser.add_argument("--against", metavar="RUN", help=usual)
     console.add_baselines(parser, "their folder")

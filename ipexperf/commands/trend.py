@@ -8,6 +8,7 @@ from dataclasses import asdict
 from itertools import chain
 
 from ipexperf.commands import console
+from ipexperf.plan.values import positive
 from ipexperf.result import PRIMARY
 
 
@@ -18,7 +19,7 @@ def add_trend(subparsers: console.Subparsers) -> None:
     console.add_metric(parser, "the metric (default: %(default)s)", default=PRIMARY)
     console.add_filters(parser)
     newest = "the newest N runs of each series (default: %(default)s)"
-    parser.add_argument("--limit", type=console.positive, default=30, metavar="N", help=newest)
+    parser.add_argument("--limit", type=positive, default=30, metavar="N", help=newest)
 
 
 def run_trend(arguments: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def run_trend(arguments: argparse.Namespace) -> int:
 
     def drawn() -> Iterator[console.Part]:
         if points.empty:
-            yield f"No {arguments.metric} matches{why or '.'}"
+            yield f"No {arguments.metric} matches: {why or 'leave out a filter'}"
         yield from chain.from_iterable(series_tables(every))
         if worked:
             yield worked

@@ -21,7 +21,7 @@ from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.outcomes import StructureGate
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
-from ipexperf.plan.options import STORED
+from ipexperf.plan.options import LAUNCHES, STORED
 from ipexperf.proof import answers, structure
 from ipexperf.result import PRIMARY, Launch, SeatRecord
 from ipexperf.verdict import PairsEvidence
@@ -295,7 +295,7 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
     """The other arm of a run, or None. Raise UsageError if some case cannot run in it."""
     if options.arm is None:
         if options.against == STORED:
-            arms.check_launches(options)
+            arms.check(options, LAUNCHES)
         if flag := options.flag("build"):
             raise UsageError(f"{flag}: what is built is a commit: say --perf-against git:COMMIT too")
         return None

@@ -45,6 +45,10 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
     if path:
         _check_place(path, create=create)
         _prepare_file(path, name, create=create)
+        if not _may_write(path):
+            engine, name = open_read_only(path)
+            _migrate(engine, path, name)  # it refuses an older schema: nothing can be written
+            return engine, name
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", SAWarning)  # an argument of the URL that the driver does not know
@@ -81,7 +85,15 @@ def open_read_only(path: Path) -> tuple[Engine, str]:
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Connect to a file without SQLAlchemy: with `ro` for reading, with `rw` for writing."""
+    """Connect to a file without SQLAlchemy: with `ro` for reading, `rw` for writing, `rwc` to create it too.
+
+    Where this user may not write, SQLite is told that nobody does: it could not make the files of a log beside it.
+    """
+    if not _may_write(path):
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise HistoryError(f"the history {path} is not writable for this user, and {log} is not empty: copy both.")
+        mode = "ro&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
@@ -203,18 +215,22 @@ def _check_place(path: Path, *, create: bool) -> None:
         raise HistoryError(f"the folder of the history {path} does not exist; create {path.parent} first.")
     if not path.exists() and not create:
         raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
-    # SQLite writes a journal beside the file, so the folder must be writable too.
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise HistoryError(f"the history {path} is not writable for this user, and cannot be read safely without that.")
+    if create and not _may_write(path):
+        raise HistoryError(f"the history {path} is not writable for this user; write to another file.")
+
+
+def _may_write(path: Path) -> bool:
+    """Whether this user may write a file. SQLite writes a log beside it, so the folder must be writable too."""
+    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
 def _prepare_file(path: Path, name: str, *, create: bool) -> None:
     """Refuse a file that is not a history before changing anything, then turn the write-ahead log on."""
-    with translated(name), closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
+    with translated(name), closing(connect(path, "rwc" if create else "rw")) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         check_tables(tables, name, create=create)
         deadline = time.monotonic() + BUSY_SECONDS
-        while not _logs_ahead(connection):
+        while _may_write(path) and not _logs_ahead(connection):
             if time.monotonic() > deadline:
                 raise HistoryError(f"the {name} cannot have a write-ahead log: is it on a network file system?")
             time.sleep(0.02)

@@ -141,8 +141,5 @@ def unknown(connection: Connection, text: str) -> str:
     count = connection.execute(select(func.count()).select_from(run)).scalar_one()
     if not count:
         raise HistoryError(f"no run matches {text!r}: this history is empty.")
-    newest = connection.scalars(select(run.c.uid).order_by(*NEWEST_FIRST).limit(3)).all()
-    raise HistoryError(
-        f"no run matches {text!r}: this history has {count}, the newest are {', '.join(newest)};"
-        " `ipexperf show` lists them."
-    )
+    newest = connection.scalars(select(run.c.uid).order_by(*NEWEST_FIRST).limit(1)).one()
+    raise HistoryError(f"no run matches {text!r}: the newest of {count} is {newest}; `ipexperf show` lists them.")

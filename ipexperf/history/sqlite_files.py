@@ -50,13 +50,8 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
     SQLite undoes what a killed process left half done, which it can only where it may write.
     """
-    mode = "rw" if os.access(path, os.W_OK) else "ro"
     name = f"history {path}"
-    with (
-        database.translated(name),
-        database.decoded(name),
-        closing(database.connect(path, mode)) as connection,
-    ):
+    with database.translated(name), database.decoded(name), closing(database.connect(path, "rw")) as connection:
         yield connection
 
 

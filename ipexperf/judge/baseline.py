@@ -140,7 +140,7 @@ def machine_keys(directory: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise BaselineError(f"{directory} cannot be read as a folder of baselines: {error}") from error
+        raise BaselineError(f"{directory} cannot be read as a folder of baselines: {error.strerror}") from error
 
 
 def every(directory: Path) -> list[Baselines]:

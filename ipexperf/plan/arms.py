@@ -22,10 +22,7 @@ from ipexperf.redaction import redacted_arm
 
 GIT = "git:"
 """The prefix of a commit whose files are the source of an arm."""
-_EXPECTED = (
-    "no interpreter, no lock, no folder, no git:COMMIT, no PACKAGE==VERSION, no KEY=VALUE, no knob, and none of "
-    f"{', '.join(AXES)}"
-)
+_EXPECTED = "expected git:COMMIT, PACKAGE==VERSION, KEY=VALUE, a folder, an interpreter or a lock, got "
 THREADS = "OMP_NUM_THREADS"
 """We translate this variable into the worker's number of threads, because workers set that themselves."""
 
@@ -122,14 +119,6 @@ def _is_tree(word: str) -> bool:
     return word.startswith(GIT) or (os.path.isdir(word) and not Path(word, "bin").is_dir())  # noqa: PTH112 - False for any text
 
 
-def names_lock(text: str) -> bool:
-    """Return True if an arm names a lock. Mistakes in it are left for `parse` to report."""
-    try:
-        return any(is_lock(word) or is_requirement(word) for word in shlex.split(text))
-    except ValueError:
-        return False
-
-
 def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
     """Return what a word of the form name=value sets: variables, axes or knobs. Check its value."""
     knobs_by_name = knobs.everyone()
@@ -143,14 +132,14 @@ def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
         hint = registry.nearest(name, [*AXES, *sorted(knobs_by_name)]) or (
             f": the version of a package is {name}=={value}"
             if value[:1].isdigit() and "." in value
-            else f": the axes are {', '.join(AXES)}, and docs/reference/knobs.md lists the knobs"
+            else f": choose from {', '.join(AXES)} or a knob"
         )
         raise UsageError(f"{where}: unknown axis or knob '{name}'{hint} (variables have capitals)")
     if name.replace("_", "").isalnum() and name[0].isalpha():
         if name == THREADS and not (value.isdecimal() and int(value)):
             raise UsageError(f"{where}: {name}: expected a whole number from 1 on, got '{value}'")
         return "variables"
-    raise UsageError(f"{where}: '{word}' is {_EXPECTED}")
+    raise UsageError(f"{where}: {_EXPECTED}'{word}'")
 
 
 def _software(words: Sequence[str], where: str) -> tuple[str | None, str]:
@@ -176,21 +165,18 @@ def _why_no_interpreter(word: str) -> str:
         return f"{word} is a folder: name the interpreter in it, such as {Path(word) / 'bin' / 'python'}"
     if os.path.isfile(word):  # noqa: PTH113
         return f"{word} is a file that may not be executed"
-    return f"there is no file {word}" if "/" in word else f"'{word}' is {_EXPECTED}"
+    return f"there is no file {word}" if "/" in word else f"{_EXPECTED}'{word}': is it git:{word}?"
 
 
-def check(options: Options) -> None:
-    """Refuse flags that mean nothing for pairs. Ini keys and variables are ignored, because they are for all runs."""
+def check(options: Options, measured_in: str = PAIRS) -> None:
+    """Refuse flags of the other way to measure. Ini keys and variables are ignored, because they are for all runs."""
+    why = {
+        LAUNCHES: "pairs take turns until the judge is sure: say --perf-max-pairs",
+        PAIRS: "only pairs have that: say --perf-against ARM too",
+    }
     for option in OPTIONS:
-        if option.only == LAUNCHES and (flag := options.flag(option.name)):
-            raise UsageError(f"{flag}: pairs take turns until the judge is sure: say --perf-max-pairs")
-
-
-def check_launches(options: Options) -> None:
-    """Refuse flags that are only for pairs."""
-    for option in OPTIONS:
-        if option.only == PAIRS and (flag := options.flag(option.name)):
-            raise UsageError(f"{flag}: only pairs have that: say --perf-against ARM too")
+        if option.only not in ("", measured_in) and (flag := options.flag(option.name)):
+            raise UsageError(f"{flag}: {why[option.only]}")
 
 
 def policy(options: Options) -> dict[str, Any]:

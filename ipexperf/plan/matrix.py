@@ -78,7 +78,8 @@ def names(axis: str) -> tuple[str, ...]:
 
 
 def check_names(options: Options) -> None:
-    """Raise UsageError for unknown names, with the option that they came from."""
+    """Load what the options name. Raise UsageError for unknown names, with the option that they came from."""
+    loading.load(options.load)
     for axis in AXES:
         requested = [value for value in options.axis(axis) or () if value != ALL]
         check(axis, requested, options.source(axis))
@@ -95,7 +96,7 @@ def check(axis: str, requested: Iterable[str], source: str) -> None:
     registered = set(available)
     for value in requested:
         if value not in registered:
-            if axis == "model" and (file := Path(f"{value}.py")).is_file():
+            if axis == "model" and (file := Path(value).with_suffix(".py")).is_file():
                 raise UsageError(f"{source}: {file} is a file: name what makes its network, as {targets.example(file)}")
             raise UsageError(f"{source}: {registry.unknown(axis, value, available)}")
 

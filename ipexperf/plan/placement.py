@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ipexperf.plan.values import one_of, positive
+from ipexperf.plan.values import index, one_of, positive
 
 KNOB = "placement"
 """The name of the knob that holds the placement of a case."""
@@ -18,7 +18,7 @@ LAUNCHERS = {
 }
 """The module of each launcher, with arguments that make it start one process on all its cores."""
 MOST = 4096
-"""Largest number of a core or node."""
+"""More than the largest number of a core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,6 @@ def _cores(text: str) -> tuple[int, ...]:
     return tuple(sorted(cores))
 
 
-def _node(value: str) -> int:
-    if not (value.isascii() and value.isdigit() and int(value) < MOST):
-        raise argparse.ArgumentTypeError(f"expected the number of a memory node, got '{value}'")
-    return int(value)
-
-
 def read(text: str) -> PlacementWish:
     """Parse a comma list of NAME=VALUE. A part without `=` continues the core list before it."""
     from ipexperf.bench.machine.placement import (  # now, not by every pytest run that declares the options
@@ -79,7 +73,7 @@ def read(text: str) -> PlacementWish:
     parsers: dict[str, Callable[[str], Any]] = {
         "cores": _cores,
         "threads": positive,
-        "node": _node,
+        "node": index,
         "openmp": one_of(*OPENMP),
         "allocator": one_of(*ALLOCATORS),
         "launcher": one_of(*LAUNCHERS),

@@ -15,6 +15,7 @@ from ipexperf import variables
 from ipexperf.errors import UsageError
 from ipexperf.plan import values
 from ipexperf.plan.options import OPTIONS, Option, Options
+from ipexperf.plan.placement import PlacementWish
 
 if TYPE_CHECKING:
     import pytest
@@ -102,18 +103,28 @@ def refuse_valueless(words: Iterable[str], flags: Iterable[str] = ()) -> None:
 
 
 def refuse_unknown(words: Iterable[str]) -> None:
-    """Raise pytest.UsageError if one of these words, which pytest knows no option for, is nearly one of ours."""
+    """Raise pytest.UsageError if one of these words, which pytest knows no option for, was meant to be one of ours."""
     import pytest
 
+    short = {option.short: option.flag for option in OPTIONS if option.short}
     for word in words:
-        if word.startswith("--perf-") and (hint := _nearest(word)):
-            raise pytest.UsageError(f"there is no option {word.partition('=')[0]}{hint}")
+        name = word.partition("=")[0]
+        if name in short:
+            opt_in = "without -p ipexperf.short_options"
+            raise pytest.UsageError(f"there is no option {name} here: that of ipexperf is {short[name]} {opt_in}")
+        if name.startswith("--perf-"):
+            raise pytest.UsageError(f"there is no option {name}{_nearest(name)}")
 
 
 def _nearest(word: str) -> str:
+    """A hint to the option that a word was meant to be, or where all are."""
     from ipexperf.bench.registry import nearest_option
 
-    return nearest_option([word], [option.flag for option in OPTIONS])
+    if hint := nearest_option([word], [option.flag for option in OPTIONS]):
+        return hint
+    name = word.removeprefix("--perf-")
+    placed = name in [field.name for field in dataclasses.fields(PlacementWish)]
+    return f": say --perf-placement={name}=..." if placed else ": `ipexperf cases --help` lists all"
 
 
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> str:
@@ -200,14 +211,11 @@ def _with_indices(options: Options) -> Options:
 
 def _with_networks(options: Options) -> Options:
     """Load the networks of the user's own that models and the other arm name, and plan them by their cases' names."""
-    targets = [name for name in options.model or () if _is_target(name)]
+    # As in `own_target`, which is imported only where a target is named.
+    targets = [name for name in options.model or () if ":" in name]
     models = dict.fromkeys(_model_of(name, options) if name in targets else name for name in options.model or ())
     loaded = dict.fromkeys((*options.load, *targets, *targets_of(options.against or "")))
     return dataclasses.replace(options, model=tuple(models) or None, load=tuple(loaded))
-
-
-def _is_target(model: str) -> bool:
-    return ":" in model  # as in `own_target`, which is imported only where a target is named
 
 
 def _model_of(target: str, options: Options) -> str:
@@ -226,4 +234,4 @@ def targets_of(arm: str) -> list[str]:
     except ValueError:
         return []
     named = (word.removeprefix("model=") for word in words if word.startswith("model="))
-    return list(filter(_is_target, named))
+    return [name for name in named if ":" in name]

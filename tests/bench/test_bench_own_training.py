@@ -158,7 +158,7 @@ BOTH = "from torch.nn.functional import mse_loss as training_loss\n\n\ndef train
 def test_what_is_missing_is_named_with_the_page_that_says_how(text: str, missing: str, tmp_path: Path) -> None:
     """Nothing of the file is run for that: the plan need not have what it imports."""
     model = registry.models.get(own.register(write(tmp_path, text)))
-    reason = f"its loss and targets are not known: write {missing} into its file, see docs/how-to/measure-your-own.md"
+    reason = f"its loss and targets are not known: write {missing} into its file"
     assert model.why_nots[TRAINING] == reason
     assert model.task == "own"
 

@@ -110,11 +110,6 @@ def test_the_usual_cores_are_one_thread_of_each_core_of_one_node(tmp_path: Path)
     assert placement.usual((0, 1, 2), tmp_path / "absent") == (0, 1, 2), "a kernel that tells nothing"
 
 
-def test_more_threads_than_cores_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"^--perf-placement: threads=4096: this process may use \d+ core"):
-        find("threads=4096")
-
-
 @needs_two_cores
 def test_cases_on_the_cpu_run_on_the_usual_cores(
     run: Callable[..., tuple[Launch, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch

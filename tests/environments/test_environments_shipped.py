@@ -8,7 +8,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.environments import shipped
-from ipexperf.errors import LockError
 
 FLAGS = frozenset({"avx2", "fma"})
 
@@ -26,8 +25,3 @@ def test_a_lock_holds_what_its_stack_needs(name: str) -> None:
     assert not lock.variables
     # Its import alone would change stock PyTorch.
     assert ("intel-extension-for-pytorch" in lock.versions) == (name == "ipex")
-
-
-def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(LockError, match="no lock 'shipped:old' comes with ipexperf: choose from ipex, stock"):
-        shipped.lock("old")

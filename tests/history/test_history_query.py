@@ -96,7 +96,7 @@ def test_a_run_is_found_by_its_uid_or_an_unambiguous_beginning(history):
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ("last~4", "no run matches 'last~4': this history has 4, the newest are "),
+        ("last~4", "no run matches 'last~4': the newest of 4 is "),
         ("2025-01-01", "no run matches '2025-01-01'"),
         ("2026-05-01~1", "no run matches '2026-05-01~1'"),
         ("2025-04", "no run matches '2025-04'"),

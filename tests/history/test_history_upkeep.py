@@ -112,10 +112,20 @@ def test_an_empty_file_cannot_be_read(tmp_path, create):
     assert path.stat().st_size == 0
 
 
-def test_a_read_only_history_is_refused(path, monkeypatch):
-    """Reading writes a journal too, so the permissions are checked first."""
+def test_a_read_only_history_is_read_and_not_written(path, monkeypatch):
+    """As it is. What a log beside it holds would be missing, so a history with one is refused."""
+    with History.open(path) as history:
+        runs = history.runs()
     before = path.read_bytes()
     monkeypatch.setattr(database.os, "access", lambda *_: False)
-    with pytest.raises(HistoryError, match="is not writable for this user"):
-        History.open(path, create=False)
+    with History.open(path, create=False) as history:
+        assert history.runs() == runs
+        with pytest.raises(HistoryError, match="attempt to write a readonly database"):
+            history.start_run(ENVIRONMENT, {})
     assert path.read_bytes() == before
+    assert sqlite_files.check(path).rows["run"] == len(runs)
+    with pytest.raises(HistoryError, match="is not writable for this user; write to another file"):
+        History.open(path)
+    path.with_name(f"{path.name}-wal").write_text("more")
+    with pytest.raises(HistoryError, match="is not empty: copy both"):
+        History.open(path, create=False)

@@ -72,8 +72,7 @@ def test_command_line_before_environment_before_ini(
         ("--perf-seconds=soon", "--perf-seconds: expected seconds, got 'soon'"),
         ("--model=' , '", "--model: expected a comma list of names, got nothing"),
         ("--perf-launches", "--perf-launches: expected one argument"),
-        ("--perf-lanches=2", "there is no option --perf-lanches: did you mean --perf-launches?"),
-        ("mynets:small", "there is no option mynets:small"),
+        ("mynets:small", "there is no option mynets:small: `ipexperf cases --help` lists all"),
     ],
 )
 def test_what_the_ini_file_cannot_mean_is_refused(words: str, told: str) -> None:

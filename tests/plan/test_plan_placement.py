@@ -66,7 +66,7 @@ def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
         ("cores=0,0", "cores: '0,0' names a core twice"),
         ("cores=0-99999", "no core has a number above 4095"),
         ("cores=a", "cores: expected numbers and ranges such as 0-3,8, got 'a'"),
-        ("node=x", "node: expected the number of a memory node, got 'x'"),
+        ("node=x", "node: expected a whole number of at least 0, got 'x'"),
         ("openmp=tbb", "openmp: expected one of iomp5, gomp, got 'tbb'"),
         ("launcher=xeon,cores=0", "the launcher decides everything"),
         ("cores=0,node=0,cores=1", "cores is there twice"),

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
+
+from forked_pytest import QUICK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,17 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
 NO_TRANSFORMERS = ROOT / "tests" / "fakes" / "no_transformers"
-INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
-# Nothing here waits for Hypothesis and anyio to be imported.
-PLUGIN = (
-    "-p",
-    "no:hypothesispytest",
-    "-p",
-    "no:anyio",
-    "-p",
-    "ipexperf.short_options",
-    *(() if INSTALLED else ("-p", "ipexperf.plugin")),
-)
+PLUGIN = ("-p", "ipexperf.short_options", *QUICK)
 CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 SHORT = ("--perf-launches", "1", "--perf-samples", "3", "--perf-seconds", "0.05")
 PATIENCE = 60

@@ -155,24 +155,6 @@ def test_an_inconclusive_case_says_what_it_could_see(suite: Suite) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "sentence"),
-    [
-        ("tolerance=5", "pytest.mark.perf: tolerance: expected a fraction between 0 and 1"),
-        ("tolerance='much'", "pytest.mark.perf: tolerance: expected a fraction such as 0.05 or 5%, got 'much'"),
-        ("['tiny']", "pytest.mark.perf: name the argument, such as models=['tiny']"),
-        ("model=['tiny']", "pytest.mark.perf: unknown argument 'model': did you mean models?"),
-        ("models=['tinny']", "unknown model 'tinny': did you mean tiny?"),
-        ("models=['other']", "no test takes the model tiny"),
-    ],
-)
-def test_a_mark_that_says_what_nobody_reads_is_refused(suite: Suite, mark: str, sentence: str) -> None:
-    """In silence such a test would take every case, or be judged as all others are."""
-    text = f"import pytest\n\n\n@pytest.mark.perf({mark})\ndef test_it(perf):\n    perf()\n"
-    suite.pytester.makepyfile(test_suite=text)
-    refused(suite.raw(*suite.load, *CELL), sentence)
-
-
-@pytest.mark.parametrize(
     ("wrong", "outcome", "reason"),
     [
         ("a", "failed", "error: the arm of --perf-against: dtype: found this, expected that"),
@@ -185,28 +167,6 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
     against(suite).assert_outcomes(failed=1)
     found = suite.properties()
     assert (found["verdict"], found["reason"]) == (outcome, reason)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--perf-against", "nowhere"), "--perf-against 'nowhere': 'nowhere' is no interpreter"),
-        (("--perf-against", "git:HEAD ."), "an arm has only one source, not both 'git:HEAD' and '.'"),
-        (("--perf-against", "stack=stock"), "--perf-against: tiny-fake-fp32-spin-stock cannot run: "),
-        (("--perf-against", "A=1", "--perf-launches", "2"), "--perf-launches: pairs take turns until"),
-        (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
-        (
-            ("--perf-tolerance", "3%", "--perf-against", "stored"),
-            "--perf-tolerance: only pairs have that: say --perf-against ARM too",
-        ),
-        (("--perf-build", "make"), "--perf-build: what is built is a commit: say --perf-against git:COMMIT too"),
-        (("--perf-inconclusive", "maybe"), "expected one of pass, fail, skip, exit, got 'maybe'"),
-    ],
-)
-def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], sentence: str) -> None:
-    """One sentence, exit code 4, and nothing measured."""
-    refused(suite.raw(*suite.load, *CELL, *arguments), sentence)
-    assert not (suite.path / "ipexperf.db").exists()
 
 
 def test_an_arm_that_cannot_import_ends_the_run_before_anything_is_measured(suite: Suite) -> None:

@@ -66,19 +66,6 @@ def test_collecting_makes_no_environment(accepted: Suite) -> None:
     listed.stdout.fnmatch_lines(["*[[]paced-fake-fp32-spin-plain]"])
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--perf-python=lock:",), "--perf-python: 'lock:' names no lock"),
-        (("--perf-python=lock:nowhere.txt",), "--perf-python: there is no lock nowhere.txt"),
-        (("--perf-python=shipped:nothing",), "--perf-python: no lock 'shipped:nothing' comes with ipexperf"),
-    ],
-)
-def test_a_lock_that_cannot_be_had_is_refused(suite: Suite, words: tuple[str, ...], told: str) -> None:
-    """In one sentence, before anything is planned."""
-    refused(suite.run("tiny", *words), told)
-
-
 def test_variables_of_a_lock_that_this_host_has_otherwise_are_named(
     suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:

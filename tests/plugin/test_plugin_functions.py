@@ -268,25 +268,6 @@ def test_a_failure_that_its_mark_expects_fails_no_run(functions: Functions) -> N
     result.stdout.fnmatch_lines(["NOT MEASURED (1): its test skipped: xfail: not yet: test_functions.py::test_not_yet"])
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        ("perf(sum, [1])\n    perf(sum, [2])", "the test measures a second function: one test has one measurement"),
-        ("pass", "the test passed without calling perf()"),
-        ("perf()", "perf() was called without a function"),
-        ("perf(lambda: 1 / 0)", "ZeroDivisionError"),
-        ("perf.pedantic(sum, ([1],), setup=dict, iterations=2)", "would call the function without its `setup`"),
-        # Whether a test measures must be known before the first one does.
-        ("request.getfixturevalue('perf')(sum, [1])", "make the fixture an argument of the test"),
-    ],
-)
-def test_wrong_use_is_one_sentence(functions: Functions, body: str, told: str) -> None:
-    functions.tests(f"def test_it({'request' if 'request' in body else 'perf'}):\n    {body}\n")
-    result = functions.run()
-    result.assert_outcomes(failed=1)
-    assert told in result.stdout.str()
-
-
 @pytest.mark.parametrize("against", [(), ("--perf-against=PLANT=0", "--perf-max-pairs=2")])
 def test_what_ends_its_process_costs_its_own_test_alone(functions: Functions, against: tuple[str, ...]) -> None:
     """A function does, a test before it measures, one after that, whose neighbour is not blamed, and a whole file."""

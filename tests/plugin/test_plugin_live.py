@@ -145,17 +145,6 @@ def test_where_the_lock_cannot_be_made_the_numbers_judge_and_the_reason_is_said(
     refused(run(accepted, pythons["1.1"], "--perf-against=baseline"), "--perf-against: pace 1.0 came from no index")
 
 
-def test_what_is_no_baseline_is_one_sentence(suite: Suite, pythons: dict[str, str]) -> None:
-    python = pythons["1.0"]
-    for arm, sentence in (
-        ("--perf-against=baseline", "no case has a baseline that can be run again: no baseline was accepted for it"),
-        ("--perf-against=baseline:old", "there is no lock 'old' in"),
-        ("--perf-against=run:last", "no run matches 'last'"),
-        ("--perf-against=lock:", "'lock:' is no interpreter, no lock"),
-    ):
-        refused(run(suite, python, arm), sentence)
-
-
 def test_an_edited_lock_is_refused_and_a_missing_one_leaves_the_numbers(
     accepted: Suite, pythons: dict[str, str]
 ) -> None:

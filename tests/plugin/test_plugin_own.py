@@ -109,22 +109,6 @@ def test_each_bad_network_fails_with_its_sentence(mine: Suite) -> None:
     assert "Traceback" not in text
 
 
-@pytest.mark.parametrize(
-    ("model", "sentence"),
-    [
-        ("mynets:", "--perf-model: 'mynets:' is not a network: expected module:callable"),
-        ("nets.py:small", "'nets.py:small': there is no file nets.py"),
-        ("hf:nobody/nothing", "'hf:nobody/nothing' is not in the local cache, and nothing is downloaded here"),
-    ],
-)
-def test_what_is_not_there_ends_before_anything_is_measured(mine: Suite, model: str, sentence: str) -> None:
-    """Exit code 4 and one sentence."""
-    result = run(mine, model)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"ERROR: {sentence}" in result.stderr.str()
-    assert not (mine.path / "ipexperf.db").exists()
-
-
 def test_nothing_of_a_named_network_is_imported_while_tests_are_collected(mine: Suite) -> None:
     """The plan knows it by its name alone."""
     (mine.path / "mynets.py").write_text("raise SystemExit('this was imported')\n")

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import INSTALLED, PATIENCE, SHORT
+from forked_pytest import INSTALLED
+from plugin_suite import PATIENCE, SHORT
 
 from ipexperf.case import AXES
 
@@ -67,15 +68,6 @@ def test_a_foreign_conftest_keeps_its_options_under_xdist(suite: Suite) -> None:
     """The workers of xdist parse them once more."""
     foreign(suite.path, 'default=""', "x", *AXES)
     run(suite, "-n", "2", *(f"--{axis}=x" for axis in AXES)).assert_outcomes(passed=1)
-
-
-def test_a_short_name_is_unknown_without_the_line(suite: Suite) -> None:
-    """As in any project: pytest refuses it, with exit code 4."""
-    (suite.path / "conftest.py").write_text("")
-    words = [f"--{axis}=x" for axis in AXES]
-    result = run(suite, *words)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*unrecognized arguments: {' '.join(words)}"])
 
 
 def test_a_suite_that_opts_in_has_both_spellings(suite: Suite) -> None:

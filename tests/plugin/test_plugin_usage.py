@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 
 ID = "{}-fake-fp32-spin-plain"
 
-SERVER = (
-    "a run cannot write to the history postgresql://***@127.0.0.1:1/perf: write to a file of this host, and copy it to "
-    "the server with `ipexperf db push URL`"
-)
-
 
 def refused(result: pytest.RunResult, told: str) -> None:
     """Exit code 4, one sentence, no traceback, and nothing was measured."""
@@ -33,34 +28,6 @@ def refused(result: pytest.RunResult, told: str) -> None:
     # pytest's own argument parser says "error:" in the line after its usage.
     assert len(re.findall(r"(?im)^(?:error:(?! usage:)|.*: error:)", text)) == 1, text
     assert " passed" not in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--device", "gpu"), "--device: unknown device 'gpu': did you mean cuda or xpu?"),
-        (("--device", "xpu:1,xpu:2"), "--device: xpu:1 and xpu:2: a run measures on one card of a kind"),
-        (("--device", "cpu"), "--device cpu: cpu cannot run here: torch not installed"),
-        (("--perf-batch", "9" * 20), "expected a whole number of at most 2147483647, got '999"),
-        (("--perf-db=--",), "--perf-db: expected a value, got '--'"),
-        (("--perf-launches",), "ERROR: --perf-launches: expected a value"),
-        (("--device",), "ERROR: --device: expected a value"),
-        (("--perf-load=..",), "--perf-load=..: expected a .py file, or a module such as package.module"),
-        ((f"--perf-load={'x' * 300}.py",), "File name too long"),
-        (("--perf-preset", "weekly"), "ERROR: --perf-preset: expected one of preflight, quick, nightly, full, got 'w"),
-        (("--perf-lanches", "2"), "ERROR: there is no option --perf-lanches: did you mean --perf-launches?"),
-        (("--perf-load=nobody_has_it",), "--perf-load=nobody_has_it: ModuleNotFoundError: No module named"),
-        (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
-        (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
-        (("--perf-python", "/no/such/python"), "--perf-python=/no/such/python: No such file or directory"),
-        (("-o", "ipexperf=--perf-launches=0"), "ipexperf: --perf-launches: expected a whole number of at least 1"),
-    ],
-)
-def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], told: str) -> None:
-    """A wrong name or value, on the command line or in the ini file, is one sentence and exit code 4."""
-    (suite.path / "broken.py").write_text("import nobody_has_it\n")
-    refused(suite.raw(*arguments), told)
-    assert not (suite.path / "ipexperf.db").exists()
 
 
 def test_a_misspelled_variable_is_named_once(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,41 +51,6 @@ def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
     result = torch_suite.raw("--device", "xpu")
     refused(result, f"--device xpu: xpu cannot run here: {why_not}")
     assert "torch" in why_not
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--perf-db", "nowhere/results.db"), "the folder of the history nowhere/results.db does not exist"),
-        (
-            ("--perf-db", "postgresql://me:secret@127.0.0.1:1/perf"),
-            SERVER,
-        ),
-        (("--perf-db", "x" * 300), "cannot be opened: File name too long"),
-        (("--perf-db", "postgresql://me:s@cret@127.0.0.1:1/perf"), "more than one '@'"),
-        (("--perf-report", "x" * 300), "cannot be written: File name too long"),
-        (("--perf-explain=conftest.py",), "--perf-explain: conftest.py is not a folder"),
-        (("--perf-report=/",), "which does not belong to a report"),
-        (("--perf-report=site", "--perf-without=record"), "draws what is recorded: leave --perf-without=record away"),
-        (("--perf-db=here", "--perf-report=here"), "the run writes its history there"),
-        (("--perf-cache=here/cache", "--perf-report=here"), "the run writes its cache there"),
-    ],
-)
-def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(
-    suite: Suite, arguments: tuple[str, ...], told: str
-) -> None:
-    """At once, not after an hour. No text has the password, and there is no summary of a run that did not begin."""
-    result = suite.run("hang", *arguments)
-    refused(result, told)
-    assert "cret" not in result.stdout.str() + result.stderr.str()
-    assert "= ipexperf =" not in result.stdout.str()
-    assert not (suite.path / "pids").exists()
-
-
-@pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
-def test_cases_are_never_measured_beside_one_another(suite: Suite) -> None:
-    """pytest-xdist with an option of ours is refused, and says what to do instead."""
-    refused(suite.run("tiny", "-n", "2"), "run ipexperf with -n 0")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")

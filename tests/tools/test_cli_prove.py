@@ -105,8 +105,3 @@ def test_a_wrong_file_is_one_sentence_before_anything_runs(
     out, error = capsys.readouterr()
     assert told in error
     assert "ran" not in out
-
-
-def test_a_command_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["prove", "--", "no-such-command"]) == 2
-    assert "no-such-command: no such file or directory" in capsys.readouterr().err

@@ -42,6 +42,7 @@ class Call:
 
     def run(self) -> Any:
         """Call it once, with all that belongs to it."""
+        __tracebackhide__ = True
         args, kwargs = self.arguments()
         result = self.function(*args, **kwargs)
         if self.teardown is not None:

@@ -26,6 +26,7 @@ from typing import Any
 from ipexperf.dtypes import DTYPES
 from ipexperf.proof import sketches
 
+LAZY = ("generator", "coroutine", "async_generator")
 PLAIN: tuple[type, ...] = (type(None), bool, int, str, bytes, bytearray, range, decimal.Decimal, fractions.Fraction)
 PLAIN += (dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, pathlib.PurePath, uuid.UUID)
 """Types whose values are compared by their text."""
@@ -94,7 +95,8 @@ def _parts(at: str, value: Any, above: Mapping[int, str]) -> Iterator[tuple[str,
         if seen := _seen(value):
             text, numbers, inner = seen
         else:
-            unknown = f"is a {name}, which nothing compares with another"
+            why = "whose body did not run" if name in LAZY else "which nothing compares with another"
+            unknown = f"is a {name}, {why}"
     except Exception as error:  # noqa: BLE001 - whatever a user's class raises is said
         unknown = f"is a {name}, which cannot be read: {type(error).__name__}"
     if inner and len(above) == DEEP:

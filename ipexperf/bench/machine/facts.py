@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -63,7 +64,8 @@ class Facts:
     def missing(self, *packages: str) -> str | None:
         """Return why a cell is left out if a package is not installed, or None."""
         absent = [name for name in packages if self.packages.get(name) is None]
-        return f"{' and '.join(absent)} not installed in {shlex.quote(self.python)}" if absent else None
+        place = shlex.quote(self.python)
+        return f"{' and '.join(absent)} not installed in {place}{_how_to_install(absent)}" if absent else None
 
     def float64(self, device: str) -> bool:
         """Return False if torch says that the card has no float64, such as Arc A-series."""
@@ -96,6 +98,16 @@ class Facts:
     def from_json(cls, document: dict[str, Any]) -> Facts:
         sets = {name: frozenset(document[name]) for name in ("cpu_flags", "headers")}
         return cls(**{**document, **sets})
+
+
+def _how_to_install(packages: Sequence[str]) -> str:
+    """Return how to install the extra of ipexperf that brings all of these packages, the last if several do."""
+    extras: dict[str, set[str]] = {}
+    for requirement in importlib.metadata.requires("ipexperf") or ():
+        if found := re.match(r"([\w.-]+).*extra == ['\"](\w+)", requirement):
+            extras.setdefault(found[2], set()).add(found[1])
+    fitting = [extra for extra, brought in extras.items() if {*packages} <= brought]
+    return f": pip install 'ipexperf[{fitting[-1]}]' there" if fitting else ""
 
 
 def cpu_flags() -> frozenset[str]:

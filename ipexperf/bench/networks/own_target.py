@@ -25,7 +25,6 @@ OPTIMIZER, RATE = "training_optimizer", "training_rate"
 """The names that a file may define. With `CALLABLE_` before it, a name is for this callable alone."""
 USUAL = "adam"
 """The optimizer if the file names none: it learns at one rate from losses of any size."""
-PAGE = "docs/how-to/measure-your-own.md"
 _SHAPE = re.compile(r"\d+(?:x\d+)*(?:\+\d+(?:x\d+)*)*")
 
 Shape = tuple[int, ...]
@@ -87,9 +86,10 @@ def parse(text: str) -> Target:
 
 
 def example(path: Path) -> str:
-    """A target out of this file: the last class or function that it defines."""
-    defined = [node.name for node in syntax_tree(path).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-    return f"{path}:{defined[-1] if defined else 'NAME'}"
+    """A target out of this file: the last class that it defines, else its last function."""
+    body = syntax_tree(path).body
+    named = [node.name for kind in (ast.FunctionDef, ast.ClassDef) for node in body if isinstance(node, kind)]
+    return f"{path}:{named[-1] if named else 'NAME'}"
 
 
 def importable() -> None:
@@ -112,7 +112,7 @@ def declared(text: str, callable_name: str, path: Path | None) -> Training:
     values = dict(_definitions(syntax_tree(path).body)) if path else {}
     if missing := [name for name in (BATCH, LOSS) if _name(callable_name, name, values) is None]:
         advice = "write {} into its file" if path else "name a callable of a file that has {}"
-        return Training(f"its loss and targets are not known: {advice.format(_signatures(missing))}, see {PAGE}")
+        return Training(f"its loss and targets are not known: {advice.format(_signatures(missing))}")
     optimizer = _constant(_name(callable_name, OPTIMIZER, values), values, USUAL)
     if not isinstance(optimizer, str) or optimizer not in optimizers.RATES:
         allowed = ", ".join(optimizers.RATES)

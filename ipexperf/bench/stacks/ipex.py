@@ -65,8 +65,8 @@ class Ipex(Stack):
         if cell.device not in _ipex_knobs.FUSED:
             return f"IPEX optimises for {' and '.join(_ipex_knobs.FUSED)}, not for {cell.device}"
         if not installed.endswith(_ipex_knobs.BUILDS.get(cell.device, "")):
-            page = "docs/how-to/first-run-on-an-intel-gpu.md"
-            return f"IPEX {installed} is the build for CPUs: {page} says how to install that for GPUs"
+            index = "https://pytorch-extension.intel.com/release-whl/stable/xpu/us/"
+            return f"IPEX {installed} is the build for CPUs: install that for GPUs from {index}"
         if registry.modes.get(cell.mode).graph == EXPORTED:
             return "IPEX has no export path of its own: torch.export of a network is stock PyTorch's"
         if quantised(cell.dtype):

@@ -35,6 +35,7 @@ KNOBS = (
 
 class Stock(Stack):
     name = "stock"
+    called = ("pytorch", "torch", "eager", "inductor")
     knobs = KNOBS
     scripts = _stock_script.METHODS
     packs: tuple[str, ...] = ("int8", "int4")

@@ -107,24 +107,22 @@ def run_bisect(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options of two kinds of search."""
-    is_given = {
-        name: getattr(arguments, name) is not None
-        for name in ("bad", "package", "versions", "commits", "repo", "build")
-    }
-    kinds = [name for name in ("bad", "package", "commits") if is_given[name]]
+    kinds = [name for name in ("bad", "package", "commits") if getattr(arguments, name) is not None]
     if len(kinds) != 1:
         raise UsageError("expected one of --bad ARM, --package NAME and --commits GOOD..BAD")
     needs = {"versions": "package", "repo": "commits", "build": "commits"}
     for name, kind in needs.items():
-        if is_given[name] and not is_given[kind]:
+        if getattr(arguments, name) is not None and kind not in kinds:
             raise UsageError(f"--{name} is for a search with --{kind}: say that too")
-    if is_given["package"] and not is_given["versions"]:
+    if arguments.package and not arguments.versions:
         raise UsageError("--package: say --versions A,B,C or FIRST..LAST too")
 
 
 def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Ends:
     from ipexperf.tools.bisect import search, software
 
+    if arguments.bad is not None:
+        software.parsed(arguments.bad, "--bad")  # before the environment of --good is made
     remade = not arguments.commits or bool(arguments.build)
     good = software.end(arguments.good, "--good", options, cache, say, remade=remade)
     if arguments.package:

@@ -70,7 +70,7 @@ class Repository:
             raise UsageError(f"--commits '{ends}': expected GOOD..BAD")
         shas = [self._sha(name) for name in (good, bad)]
         if shas[0] == shas[1]:
-            return self._described("-1", shas[0])
+            raise UsageError(f"--commits {ends}: both are commit {shas[0][:12]}: name an earlier one as GOOD")
         if not self.holds("merge-base", "--is-ancestor", *shas):
             exchanged = self.holds("merge-base", "--is-ancestor", *reversed(shas))
             reason = "BAD is an ancestor of GOOD: are they exchanged?" if exchanged else "GOOD is no ancestor of BAD"

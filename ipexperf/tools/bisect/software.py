@@ -79,18 +79,21 @@ class End:
     inventory: Inventory
 
 
+def parsed(text: str, source: str) -> arms.ArmSpec:
+    """Return the words of an end. Raise UsageError for what is no software."""
+    words = arms.parse(text, source)
+    if words.axes or words.knobs or words.source:
+        how = "commits are searched by --commits A..B" if words.source else "choose the case with --model and the like"
+        raise UsageError(f"{source} '{text}': an end is software and variables: {how}")
+    return words
+
+
 def end(text: str, source: str, options: Options, cache: Path, say: Say, *, remade: bool = True) -> End:
     """Return the end that a user names as an arm, with its environment made, as those of candidates are.
 
     Not `remade`: candidates differ by files alone, so an interpreter that is here serves as it is.
     """
-    words = arms.parse(text, source)
-    if words.axes or words.knobs:
-        raise UsageError(
-            f"{source} '{text}': an end is software and variables: choose the case with --model and the like"
-        )
-    if words.source:
-        raise UsageError(f"{source} '{text}': an end is software and variables: commits are searched by --commits A..B")
+    words = parsed(text, source)
     if words.lock:
         lock = live_baseline.lock_named(words.lock, options, source)
         make.check_possible(lock)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ipexperf.commands import console, progress
 from ipexperf.errors import UsageError
+from ipexperf.plan.values import positive
 from ipexperf.tools.fleet.membership import ENVIRONMENT, FOLDER
 
 PORT = 6379
@@ -35,7 +36,7 @@ def add_fleet(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "fleet", purpose, topic=console.HOSTS, example="fleet run -- pytest suites/")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     up = console.declare(actions, "up", "make this host the head of a new fleet, and one of its hosts", run_up)
-    up.add_argument("--port", type=console.positive, default=PORT, help=f"where other hosts join (default: {PORT})")
+    up.add_argument("--port", type=positive, default=PORT, help=f"where other hosts join (default: {PORT})")
     up.add_argument("--head-only", action="store_true", help="measure nothing on this host")
     _add_host(up)
     join = console.declare(actions, "join", "let this host measure for the fleet at an address", run_join)

@@ -54,7 +54,7 @@ class Api:
 def _refusal(method: str, path: str, error: urllib.error.HTTPError) -> str:
     why: dict[int, str] = {
         HTTPStatus.UNAUTHORIZED: "its token is not valid",
-        HTTPStatus.FORBIDDEN: "its token may not comment here: a job of a fork has none that may (docs/ci)",
+        HTTPStatus.FORBIDDEN: "its token may not comment here: a job of a fork has none that may",
         HTTPStatus.NOT_FOUND: "there is no such pull request, or its token may not see it",
     }
     return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {why.get(error.code, error.reason)}"

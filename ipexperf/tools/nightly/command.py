@@ -22,6 +22,7 @@ from ipexperf.history import addresses
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.judge.baseline import write_text
 from ipexperf.plan.options import SCOPES
+from ipexperf.plan.values import positive
 from ipexperf.report import rerun
 from ipexperf.report.rerun import Search
 from ipexperf.tools import codec
@@ -49,7 +50,7 @@ def add_nightly(subparsers: console.Subparsers) -> None:
     text = "where the nights, issues and dossiers are (default: nights)"
     parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=text)
     text = f"how long causes may be searched (default: {MINUTES})"
-    parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=text)
+    parser.add_argument("--minutes", type=positive, default=MINUTES, metavar="N", help=text)
     console.add_baselines(parser, "their folder")
     console.add_history(parser)
 

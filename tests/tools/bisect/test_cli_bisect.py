@@ -257,9 +257,6 @@ def test_a_variable_may_be_the_culprit(command: Callable[..., tuple[int, str, st
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        (("--bad", "dtype=bf16"), "an end is software and variables"),
-        (("--bad", "git:HEAD"), "commits are searched by --commits A..B"),
-        (("--bad", "nowhere"), "--bad 'nowhere': 'nowhere' is no interpreter, no lock"),
         (("--bad", "lock:nowhere.txt"), "there is no lock nowhere.txt"),
         (("--bad", "baseline"), "has 0 locks: name one as baseline:NAME"),
         (("--model", "tiny"), "these options choose 2 (paced-fake-fp32-spin-plain, tiny-"),

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import entry_points
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -29,6 +30,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
+QUICK = ("-p", "no:hypothesispytest", "-p", "no:anyio", *(() if INSTALLED else ("-p", "ipexperf.plugin")))
+"""Options of pytest: nothing waits for Hypothesis and anyio to be imported."""
 WRITTEN = os.O_WRONLY | os.O_CREAT
 LATE = ("alembic.command", "scipy.special")
 """Packages that a run imports within functions."""
