@@ -100,7 +100,6 @@ class PytestSession:
         self.problem = ""
         """Why nothing can be measured."""
         self.fails_as_a_whole = False
-        """Whether the run fails although pytest reports no test as failed."""
         self.fed: set[str] = set()
         """The node ids of the tests whose samples pytest-benchmark has."""
         self._record_property: Callable[[str, object], None] | None = None

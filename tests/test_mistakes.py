@@ -183,7 +183,7 @@ MISTAKES = (
     ("marks", 4, "pytest {fake} test_models.py", "unknown model 'tinny': did you mean tiny?"),
     ("marks", 4, "pytest {fake} test_other.py", "no test takes the model tiny"),
     ("marks", 4, "pytest {fake} test_tolerance.py", "tolerance: expected a fraction between 0 and 1"),
-    ("marks", 4, "pytest {fake} test_much.py", "tolerance: expected a fraction such as 0.05 or 5%, got 'much'"),
+    ("marks", 4, "pytest {fake} test_much.py", "such as 0.05 or 5%, got 'much'"),
 )  # fmt: skip
 MARKS = {
     "model": "model=['tiny']",
@@ -321,8 +321,8 @@ def test_marked(perf):
 FAILURES = {
     "twice": "the test measures a second function: one test has one measurement",
     "uncalled": "the test passed without calling perf(), so nothing was measured",
-    "empty": "perf() was called without a function: call perf(fn, ...)",
-    "result": "perf() takes a function, and its arguments behind it, as perf(sorted, [3, 1]): it got int in its place",
+    "empty": "perf() got None in place of a function: call perf(sorted, [3, 1]), or name the networks to measure by ",
+    "result": "perf() got 1 in place of a function",
     "raises": "ValueError: invalid literal for int() with base 10: 'one'",
     "changes_its_argument": "IndexError: pop from an empty deque",
     "by_name": "pytest did not know that this test measures: make the fixture an argument of the test",

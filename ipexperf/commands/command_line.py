@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """Answers a mistake in one sentence: the usage of some subcommands takes forty lines."""
+    """Answers a mistake in one sentence: the usage of some subcommands takes forty lines. No option is abbreviated."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE_ERROR, f"{self.prog}: error: {message} (`{self.prog} --help` says what it takes)\n")

@@ -33,14 +33,9 @@ def named(words: Sequence[str]) -> bool:
     return words[:1] == ["gate"] or BISECT in words
 
 
-def _bisecting(words: Sequence[str]) -> bool:
-    """Whether the exit status is for `git bisect run`. argparse accepts abbreviated options, so this does too."""
-    return any(word.startswith("--b") and BISECT.startswith(word) for word in words)
-
-
 def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int:
     """Run the gate. Exit status 1 is only for a verdict. An error is 125 for a bisection, else 2."""
-    trouble = CANNOT_TELL if _bisecting(words) else CANNOT_ASK
+    trouble = CANNOT_TELL if BISECT in words else CANNOT_ASK
     try:
         status = answer(words)
     except SystemExit as error:  # argparse has printed the reason

@@ -160,9 +160,7 @@ def _accepted(folder: Path) -> set[str]:
 
     if not folder.is_dir():
         if folder != Path("baselines"):
-            raise HistoryError(
-                f"there is no folder {folder} of baselines: a run that a baseline needs might be deleted."
-            )
+            raise HistoryError(f"there is no folder {folder} of baselines: a run that one needs might be deleted.")
         return set()
     return {session.run for file in baseline.every(folder) for case in file.cases for session in case.sessions}
 

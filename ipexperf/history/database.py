@@ -55,7 +55,7 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
             engine = create_engine(url, connect_args=_arguments(url))
     except ImportError as error:
         postgresql = url.get_backend_name() == "postgresql"
-        driver = "the extra `postgresql` of ipexperf" if postgresql else "the driver that its URL names"
+        driver = "it by pip install 'ipexperf[postgresql]'" if postgresql else "the driver that its URL names"
         raise HistoryError(f"the {name} cannot be opened: {error}; install {driver}.") from error
     except SAWarning as error:
         refused = f"its driver does not take these arguments of the URL: {', '.join(url.query)}"

@@ -63,7 +63,7 @@ def seconds(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected seconds, got '{text}'") from None
+        number = 0.0
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"expected seconds over 0, got '{text}'")
     return number
@@ -75,7 +75,7 @@ def fraction(text: str) -> float:
     try:
         value = float(number) / (100 if "%" in text else 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a fraction such as 0.05 or 5%, got '{text}'") from None
+        value = 0.0
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"expected a fraction between 0 and 1, such as 0.05 or 5%, got '{text}'")
     return value

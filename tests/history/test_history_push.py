@@ -247,7 +247,7 @@ def test_an_empty_database_cannot_be_read(server: Server) -> None:
 def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the extra that installs it."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    assert "install the extra `postgresql` of ipexperf" in refusal(NOBODY)
+    assert "pip install 'ipexperf[postgresql]'" in refusal(NOBODY)
 
 
 def test_a_port_that_is_no_number_is_one_sentence() -> None:

@@ -69,7 +69,7 @@ def test_command_line_before_environment_before_ini(
         ("--perf-launches=0", "--perf-launches: expected a whole number of at least 1, got '0'"),
         ("--perf-batch=many", "--perf-batch: expected a whole number of at least 1, got 'many'"),
         ("--perf-seconds=nan", "--perf-seconds: expected seconds over 0, got 'nan'"),
-        ("--perf-seconds=soon", "--perf-seconds: expected seconds, got 'soon'"),
+        ("--perf-seconds=soon", "--perf-seconds: expected seconds over 0, got 'soon'"),
         ("--model=' , '", "--model: expected a comma list of names, got nothing"),
         ("--perf-launches", "--perf-launches: expected one argument"),
         ("mynets:small", "there is no option mynets:small: `ipexperf cases --help` lists all"),

@@ -11,10 +11,9 @@ from ipexperf.bench.calls.call import AUTO, Call
 
 Measure = Callable[[Call], Any]
 NO_FUNCTION = (
-    "perf() was called without a function: call perf(fn, ...), or name the networks to measure by "
+    "perf() got {!r:.40} in place of a function: call perf(sorted, [3, 1]), or name the networks to measure by "
     "@pytest.mark.perf(models=[...])"
 )
-NOT_CALLABLE = "perf() takes a function, and its arguments behind it, as perf(sorted, [3, 1]): it got {} in its place"
 TWICE = "the test measures a second function: one test has one measurement"
 MARKS = ("benchmark", "codspeed_benchmark")
 """The marks of tests that are measured as a whole, unless they take the fixture."""
@@ -30,10 +29,8 @@ class Perf:
         self, function: Callable[..., Any] | None = None, /, *args: Any, accelerator: str | None = AUTO, **kwargs: Any
     ) -> Any:
         __tracebackhide__ = True
-        if function is None:
-            pytest.fail(NO_FUNCTION, pytrace=False)
         if not callable(function):
-            pytest.fail(NOT_CALLABLE.format(type(function).__name__), pytrace=False)
+            pytest.fail(NO_FUNCTION.format(function), pytrace=False)
         return self._measure(Call(function, args, kwargs, accelerator=accelerator))
 
     def pedantic(

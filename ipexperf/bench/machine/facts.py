@@ -64,8 +64,7 @@ class Facts:
     def missing(self, *packages: str) -> str | None:
         """Return why a cell is left out if a package is not installed, or None."""
         absent = [name for name in packages if self.packages.get(name) is None]
-        place = shlex.quote(self.python)
-        return f"{' and '.join(absent)} not installed in {place}{_how_to_install(absent)}" if absent else None
+        return f"{' and '.join(absent)} not installed in {shlex.quote(self.python)}{_cure(absent)}" if absent else None
 
     def float64(self, device: str) -> bool:
         """Return False if torch says that the card has no float64, such as Arc A-series."""
@@ -100,7 +99,7 @@ class Facts:
         return cls(**{**document, **sets})
 
 
-def _how_to_install(packages: Sequence[str]) -> str:
+def _cure(packages: Sequence[str]) -> str:
     """Return how to install the extra of ipexperf that brings all of these packages, the last if several do."""
     extras: dict[str, set[str]] = {}
     for requirement in importlib.metadata.requires("ipexperf") or ():

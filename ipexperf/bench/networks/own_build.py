@@ -118,6 +118,7 @@ def _examples(target: Target, count: int) -> Examples:
     if not callable(make):
         make, batch = _attribute_for(target, EXAMPLE), _without_targets
     if not callable(make):
+        _called(target)  # says first if there is nothing of its name
         advice = f"write {EXAMPLE}() beside {target.callable_name}, or give the shape of one: {target.text}@3x224x224"
         raise _wrong(target, f"its inputs are unknown: {advice}")
     parts: list[Examples] = []

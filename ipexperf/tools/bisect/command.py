@@ -121,8 +121,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Ends:
     from ipexperf.tools.bisect import search, software
 
-    if arguments.bad is not None:
-        software.parsed(arguments.bad, "--bad")  # before the environment of --good is made
+    software.parsed(arguments.bad or "", "--bad")  # before the environment of --good is made
     remade = not arguments.commits or bool(arguments.build)
     good = software.end(arguments.good, "--good", options, cache, say, remade=remade)
     if arguments.package:
