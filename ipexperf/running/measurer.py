@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from ipexperf import units
@@ -67,7 +66,7 @@ class Measurer:
         for case, wish in cases:
             self._judge.wishes.setdefault(case, wish)
         self._waiting = list(self._judge.wishes)
-        self._say(self._announced())
+        self._say(f"measuring {units.plural(len(self._waiting), 'case')}")
         # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
         self.conductor.reserve(self._waiting)
 
@@ -77,15 +76,6 @@ class Measurer:
         pairs = self._playing.comparisons().values() if isinstance(self._playing, PairRun) else ()
         done = len({judged.case for judged in self._judge.finished}) + sum(pair.ended is not None for pair in pairs)
         return f"{done} of {units.plural(len(self._judge.wishes), 'case')}"
-
-    def _announced(self) -> str:
-        """How many cases there are, and how long the last run took: no forecast, since that may have had other work."""
-        history, cases = self._judge.recorder.history, units.plural(len(self._waiting), "case")
-        last = next(iter(history.runs(1) if history is not None else []), None)
-        if last is None or last.finished_at is None:
-            return cases
-        took = datetime.fromisoformat(last.finished_at) - datetime.fromisoformat(last.started_at)
-        return f"{cases}; the last run took {units.seconds(took.total_seconds())} for {sum(last.outcomes.values())}"
 
     @user_files.errors_as_usage()
     def measure(self, case: Case, wish: GateWish) -> Judged | Postponed:

@@ -126,6 +126,7 @@ def test_a_machine_that_stays_busy_fails_nothing_unless_it_is_asked_to(
     result.assert_outcomes(**{outcome: 1})
     assert result.ret == status
     assert "COULD NOT TELL 1 of 1: 1 measured on a busy machine" in result.stdout.str()
+    assert "  measuring 1 case" in result.errlines
     assert "again, " not in result.stdout.str()
     assert "  tiny-fake-fp32-spin-plain: again, " in result.stderr.str()
     assert outcomes(suite) == ["contended"] * 3 + ["ok"]

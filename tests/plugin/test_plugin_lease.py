@@ -54,12 +54,6 @@ def test_a_run_waits_for_another_one_and_gets_its_turn_when_that_is_killed(suite
     assert suite.launches() == [("tiny", "ok")]
 
 
-def test_a_run_says_how_many_cases_it_has_and_what_the_last_one_took(suite: Suite) -> None:
-    """No forecast: another run may need more rounds."""
-    assert "  1 case\n" in suite.run("tiny").stdout.str()
-    assert re.search(r"  2 cases; the last run took [\d.]+ m?s for 1\n", suite.run("tiny,other").stdout.str())
-
-
 def test_a_run_that_must_not_wait_ends_as_wrong_usage_or_measures_beside_another_one(suite: Suite) -> None:
     """One sentence, exit code 4, and no test has failed; or the history says that it had no lease."""
     with Holder("cpu") as other:
