@@ -57,20 +57,13 @@ def context(story: Story, entry: CaseStory) -> dict[str, Any]:
 
 def bisections(entry: CaseStory, searches: Sequence[BisectionRecord]) -> list[dict[str, Any]]:
     """Return the searches for a culprit of the case on this machine, newest first."""
-    searches_of_case = of_cases(searches, [entry.case], entry.line.machine_key)
     return [
         {
             "when": data.moment(search.finished_at),
             "ends": f"{search.good} to {search.bad}",
-            "line": report.summary(search),
-            "ran": list(search.ran[:CHANGES]),
-            "locks": [
-                (name, text)
-                for name, text in (("last good", search.last_good), ("first bad", search.first_bad))
-                if text
-            ],
+            "lines": report.block(search),
         }
-        for search in reversed(searches_of_case)
+        for search in reversed(of_cases(searches, [entry.case], entry.line.machine_key))
     ]
 
 
