@@ -9,7 +9,7 @@ import pytest
 
 from ipexperf.errors import UsageError
 from ipexperf.formats.metrics import Metrics, all_of
-from ipexperf.formats.number import Number
+from ipexperf.formats.tools import Number
 
 PYTEST = {
     "machine_info": {},

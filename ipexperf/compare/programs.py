@@ -28,7 +28,7 @@ from ipexperf.environments.sources import Say
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.formats import metrics
 from ipexperf.formats.metrics import OUT, Metrics
-from ipexperf.formats.number import Number
+from ipexperf.formats.tools import Number
 from ipexperf.plan.arms import ArmSpec
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.options import Options

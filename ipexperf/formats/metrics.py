@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ipexperf.errors import UsageError
-from ipexperf.formats.number import File, Number
-from ipexperf.formats.tools import FORMATS, PRINTED
+from ipexperf.formats.tools import FORMATS, PRINTED, File, Number
 
 DIRECTIONS = {"lower": False, "higher": True}
 OUT = "{out}"

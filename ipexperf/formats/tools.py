@@ -1,4 +1,4 @@
-"""The formats of other tools, by name: each is a function that reads files."""
+"""Numbers that programs tell, and the formats that they are in, by name: each is a function that reads files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,35 @@ import functools
 import json
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from ipexperf.formats.number import File, Number, Reader, Told
 from ipexperf.history import formats as tools
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A value with its unit, and whether more of it is better: None where its format does not say that."""
+
+    value: float
+    unit: str = ""
+    higher: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that a program wrote, or what it printed."""
+
+    path: Path
+    text: str
+
+
+Told: TypeAlias = Iterator[tuple[str, Number]]
+"""Numbers with their names. It raises ValueError with a sentence, or what reading another file's content raises."""
+Reader: TypeAlias = Callable[[Sequence[File], str], Told]
+"""Reads the numbers of files. The text says which, in a way of the format's own; it may be empty."""
 
 DYNAMO_KEYS = ("dev", "name", "batch_size")
 DYNAMO = {

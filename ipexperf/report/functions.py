@@ -66,7 +66,8 @@ def lines(cases: Sequence[Judged]) -> list[str]:
             continue
         of_kind.sort(key=lambda judged: -abs(math.log(judged.verdict.times or 1.0)))
         if kind in IN_TABLES:
-            step, between = of_kind[0].case.step, "fastest to slowest launch"
+            step = of_kind[0].case.step
+            between = "fastest to slowest launch" if step == "call" else "least to most"
             rows += [f"{heading}; a {step} ({between}):", *_table(of_kind[:SHOWN])]
         else:
             rows.append(f"{heading}:")
