@@ -52,7 +52,9 @@ def overview(story: Story, folder: Path) -> dict[str, Any]:
 def _urgency(mark: Mark, entry: CaseStory) -> tuple[Any, ...]:
     """Return the place of a change among those of the overview: those that fail now first, those that are over last."""
     muted = mark.undone or entry.acceptance(mark) is not None
-    size = abs(math.log(mark.ratio)) if mark.ratio else 0.0
+    found = entry.found(mark)
+    ratio = (found.times if found else None) or mark.ratio
+    size = abs(math.log(ratio)) if ratio else 0.0
     now = entry.newest.outcome
     return muted, mark.better, not outcomes.row(now).fails, outcomes.place(now), -size, entry.case.id
 
