@@ -37,12 +37,10 @@ SLOWER = 1
 def add_ab(subparsers: console.Subparsers) -> None:
     purpose = "compare two arms in live workers that take turns"
     parser = console.declare(subparsers, "ab", purpose, run_ab, console.COMPARE, "ab --a stack=stock --model resnet18")
-    parser.add_argument(
-        "--a", default="", metavar="ARM", help="first arm: PYTHON, lock:FILE, KEY=VALUE, stack=stock, ..."
-    )
+    parser.add_argument("--a", default="", metavar="ARM", help="first arm: PYTHON, lock:FILE, KEY=VALUE, stack=stock")
     parser.add_argument("--b", default="", metavar="ARM", help="second arm: its slowdown is reported")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
-    text = "functions of these tests: arguments of pytest; or with --program a command"
+    text = "tests of functions; with --program a command"
     parser.add_argument("tests", nargs="*", metavar="-- TESTS", help=text)
     program.add_options(parser)
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if b is slower in any case")

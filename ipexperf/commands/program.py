@@ -30,9 +30,8 @@ Arms = tuple["ArmSpec", "ArmSpec"]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of programs."""
     parser.add_argument("--program", action="store_true", help="what is behind -- is a program, run as a whole")
-    form = "[lower:|higher:]FORMAT[@FILE][:WHAT]"
-    text = "numbers that it tells, in its file {out} or another, e.g. hyperfine (repeatable)"
-    parser.add_argument("--metrics", action="append", default=[], metavar=form, help=text)
+    text = "numbers that it tells, such as hyperfine (repeatable)"
+    parser.add_argument("--metrics", action="append", default=[], metavar="FORMAT", help=text)
 
 
 def parse(arguments: argparse.Namespace, options: Options) -> Program | None:

@@ -49,7 +49,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
     commits.add_argument("--build", metavar="COMMAND", help="what to run in each clone")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
-    text = "a test of a function, as pytest takes it; or with --program a command"
+    text = "a test of a function; with --program a command"
     parser.add_argument("tests", nargs="*", metavar="-- TEST", help=text)
     program.add_options(parser)
     planning.add_short(parser, SHORT)
