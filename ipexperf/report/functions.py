@@ -24,10 +24,10 @@ SHOWN_IN_ROWS = {
     "regressed": "slower",
     "worse": "worse, but not slower",
     "other": "with other results",
-    "improved": "faster",
     "failed": "failed",
     "invalid": "not counted",
     "platform_shift": "moved with the whole run",
+    "improved": "faster",
 }
 """The outcomes of which it is said why, and the heading of each."""
 IN_TABLES = {
