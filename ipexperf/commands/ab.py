@@ -37,6 +37,7 @@ SLOWER = 1
 def add_ab(subparsers: console.Subparsers) -> None:
     purpose = "compare two arms in live workers that take turns"
     parser = console.declare(subparsers, "ab", purpose, run_ab, console.COMPARE, "ab --a stack=stock --model resnet18")
+    parser.usage = "ipexperf ab [options] [-- TESTS ...]"
     parser.add_argument("--a", default="", metavar="ARM", help="first arm: PYTHON, lock:FILE, KEY=VALUE, stack=stock")
     parser.add_argument("--b", default="", metavar="ARM", help="second arm: its slowdown is reported")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")

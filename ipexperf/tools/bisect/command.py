@@ -40,14 +40,13 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser.usage = "ipexperf bisect [options] [-- TEST ...]"
     parser.add_argument("--good", default="", metavar="ARM", help="the quick end (default: this interpreter)")
     parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, written like --good")
-    versions = parser.add_argument_group("versions of one package, beside the other packages of --good")
-    versions.add_argument("--package", metavar="NAME", help="the package")
+    changed = parser.add_argument_group("versions of one package, or commits, with the other packages of --good")
+    changed.add_argument("--package", metavar="NAME", help="the package")
     text = "in this order, the quick one first; or FIRST..LAST"
-    versions.add_argument("--versions", metavar="A,B,C", help=text)
-    commits = parser.add_argument_group("commits, with the packages of --good")
-    commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
-    commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
-    commits.add_argument("--build", metavar="COMMAND", help="what to run in each clone")
+    changed.add_argument("--versions", metavar="A,B,C", help=text)
+    changed.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
+    changed.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
+    changed.add_argument("--build", metavar="COMMAND", help="what to run in each clone")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
     text = "a test of a function; with --program a command"
     parser.add_argument("tests", nargs="*", metavar="-- TEST", help=text)
