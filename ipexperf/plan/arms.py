@@ -15,14 +15,14 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own_target
 from ipexperf.case import AGAINST, AXES, ITSELF, Case, NetworkCase
 from ipexperf.errors import UsageError
-from ipexperf.plan import knobs, matrix, placement
+from ipexperf.plan import drivers, knobs, matrix, placement
 from ipexperf.plan.options import LAUNCHES, OPTIONS, PAIRS, Options
 from ipexperf.plan.values import LOCKS, is_lock, is_requirement
 from ipexperf.redaction import redacted_arm
 
 GIT = "git:"
 """The prefix of a commit whose files are the source of an arm."""
-_EXPECTED = "expected git:COMMIT, PACKAGE==VERSION, KEY=VALUE, a folder, an interpreter or a lock, got "
+_EXPECTED = "expected git:COMMIT, PACKAGE==VERSION, driver:FOLDER, KEY=VALUE, a folder, an interpreter or a lock, got "
 THREADS = "OMP_NUM_THREADS"
 """We translate this variable into the worker's number of threads, because workers set that themselves."""
 
@@ -97,7 +97,7 @@ def parse(text: str, source: str) -> ArmSpec:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"{where}: {str(error).lower()}") from None
-    for word in words:
+    for word in [part for spelled in words for part in drivers.spelled_out(spelled, where)]:
         name, equals, value = word.partition("=")
         if not equals or word.startswith((*LOCKS, GIT)) or name == "python" or is_requirement(word):
             software.append(value if name == "python" else word)

@@ -187,29 +187,13 @@ def test_a_case_is_ready_when_its_device_is_free(
     assert free("cpu")
 
 
-@pytest.mark.parametrize(
-    ("index", "variables", "processes", "cards"),
-    [
-        (1, {}, 1, {"xpu-1"}),
-        (1, {"ZE_AFFINITY_MASK": "2, 3"}, 1, {"xpu-3"}),
-        (0, {"ONEAPI_DEVICE_SELECTOR": "level_zero:1"}, 1, {"xpu-1"}),
-        (0, {"ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE", "ZE_AFFINITY_MASK": "0.1"}, 1, {"xpu-0"}),
-        (0, {}, 2, {"xpu-0", "xpu-1"}),
-        (0, {"ZE_AFFINITY_MASK": "3"}, 2, {"xpu-3"}),
-    ],
-)
-def test_a_card_has_one_name_however_it_is_chosen(
-    index: int, variables: dict[str, str], processes: int, cards: set[str]
-) -> None:
-    """A missing card has none. Its launch reports it."""
-    devices = lease.claims("xpu", index, variables, processes)
-    assert devices == {"shared:cpu", *cards}
-
-
 @pytest.mark.parametrize("driver", TILES)
 @pytest.mark.parametrize(
     ("cards", "variable", "numbers"),
     [
+        ({}, "", "012"),
+        ({}, "ZE_AFFINITY_MASK=2, 3", "23"),
+        ({}, "ONEAPI_DEVICE_SELECTOR=level_zero:1", "1"),
         ({"18": 2, "9a": 2}, "", "0011"),
         ({"18": 2, "9a": 2}, "ONEAPI_DEVICE_SELECTOR=level_zero:3,0", "10"),
         ({"18": 2, "9a": 2}, "ZE_AFFINITY_MASK=1,2,7", "017"),
@@ -218,7 +202,7 @@ def test_a_card_has_one_name_however_it_is_chosen(
         ({"00": 2, "03": 1, "04": 1}, "ZE_ENABLE_PCI_ID_DEVICE_ORDER=1", "201"),
     ],
 )
-def test_tiles_of_a_card_have_one_lease(
+def test_a_card_has_one_lease_with_all_its_tiles_however_it_is_chosen(
     driver: str, cards: dict[str, int], variable: str, numbers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They share its power and its clocks. A graphics unit in the processor has no tiles, and usually comes last."""
@@ -228,6 +212,7 @@ def test_tiles_of_a_card_have_one_lease(
         add_card(tmp_path, number, f"0000:{bus}:02.0", tiles=tiles, driver=driver)
     held = [lease.claims("xpu", index, environment) for index in range(len(numbers))]
     assert held == [{"shared:cpu", f"xpu-{number}"} for number in numbers]
+    assert lease.claims("xpu", 0, environment, len(numbers)) == set().union(*held)
 
 
 @process

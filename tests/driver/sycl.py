@@ -20,24 +20,11 @@ class Card(Properties):
     is_integrated_gpu: bool = False
 
 
-class _LevelZero(ctypes.Structure):
-    """The beginning of ze_device_properties_t, with room for the rest."""
-
-    _fields_ = (
-        ("kind", ctypes.c_uint32),
-        ("next", ctypes.c_void_p),
-        ("type", ctypes.c_uint32),
-        ("vendor", ctypes.c_uint32),
-        ("device", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("rest", ctypes.c_char * 512),
-    )
-
-
 def integrated() -> bool:
     """Whether the first device is part of the processor. SYCL does not tell."""
     ze = ctypes.CDLL("libze_loader.so.1")
-    one, driver, device, told = ctypes.c_uint32(1), ctypes.c_void_p(), ctypes.c_void_p(), _LevelZero(kind=3)
+    one, driver, device = ctypes.c_uint32(1), ctypes.c_void_p(), ctypes.c_void_p()
+    told = (ctypes.c_uint32 * 256)(3)  # ze_device_properties_t and its kind: eight words before what we do not read
     calls = (
         ze.zeInit(0),
         ze.zeDriverGet(ctypes.byref(one), ctypes.byref(driver)),
@@ -46,7 +33,7 @@ def integrated() -> bool:
     )
     if any(calls):
         raise RuntimeError(f"Level Zero answers {calls}")
-    return bool(told.flags & 1)
+    return bool(told[7] & 1)
 
 
 def properties(device: Any) -> Card:

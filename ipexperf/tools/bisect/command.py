@@ -14,6 +14,7 @@ from ipexperf.commands import console, planning, program
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.history import addresses
+from ipexperf.plan.values import words
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -40,10 +41,11 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser.usage = "ipexperf bisect [options] [-- TEST ...]"
     parser.add_argument("--good", default="", metavar="ARM", help="the quick end (default: this interpreter)")
     parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, written like --good")
-    changed = parser.add_argument_group("versions of one package, or commits, with the other packages of --good")
+    changed = parser.add_argument_group("versions of one package, drivers or commits, beside the packages of --good")
     changed.add_argument("--package", metavar="NAME", help="the package")
     text = "in this order, the quick one first; or FIRST..LAST"
     changed.add_argument("--versions", metavar="A,B,C", help=text)
+    changed.add_argument("--drivers", metavar="A,B,C", type=words, help="folders with a driver, the quick one first")
     changed.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
     changed.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
     changed.add_argument("--build", metavar="COMMAND", help="what to run in each clone")
@@ -106,9 +108,9 @@ def run_bisect(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options of two kinds of search."""
-    kinds = [name for name in ("bad", "package", "commits") if getattr(arguments, name) is not None]
+    kinds = [name for name in ("bad", "package", "drivers", "commits") if getattr(arguments, name) is not None]
     if len(kinds) != 1:
-        raise UsageError("expected one of --bad ARM, --package NAME and --commits GOOD..BAD")
+        raise UsageError("expected one of --bad ARM, --package NAME, --drivers A,B,C and --commits GOOD..BAD")
     needs = {"versions": "package", "repo": "commits", "build": "commits"}
     for name, kind in needs.items():
         if getattr(arguments, name) is not None and kind not in kinds:
@@ -125,6 +127,8 @@ def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say
     good = software.end(arguments.good, "--good", options, cache, say, remade=remade)
     if arguments.package:
         return _versions(arguments, good)
+    if arguments.drivers:
+        return _drivers(arguments.drivers, good)
     if arguments.commits:
         return _commits(arguments, options, good)
     bad = software.end(arguments.bad, "--bad", options, cache, say)
@@ -141,6 +145,16 @@ def _versions(arguments: argparse.Namespace, good: End) -> Ends:
     candidates = [versions.WithVersion(good, name, version) for version in named]
     names = (f"{name} {named[0]}", f"{name} {named[-1]}")
     return search.of_list(candidates, versions.changes(name, named), names, good)
+
+
+def _drivers(folders: Sequence[str], good: End) -> Ends:
+    from ipexperf.tools.bisect import search, software, versions
+
+    if len(folders) < 2:
+        raise UsageError(f"--drivers {folders[0]}: a search needs two ends, and this is one folder")
+    candidates = [software.with_driver(good, folder) for folder in folders]
+    names = (f"driver {folders[0]}", f"driver {folders[-1]}")
+    return search.of_list(candidates, versions.changes("driver", folders), names, good)
 
 
 def _commits(arguments: argparse.Namespace, options: Options, good: End) -> Ends:

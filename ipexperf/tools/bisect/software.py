@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -18,7 +19,7 @@ from ipexperf.conduct import lease
 from ipexperf.environments import make
 from ipexperf.errors import UsageError
 from ipexperf.lock import Lock
-from ipexperf.plan import arms
+from ipexperf.plan import arms, drivers
 
 if TYPE_CHECKING:
     from ipexperf.plan.options import Options
@@ -99,8 +100,18 @@ def end(text: str, source: str, options: Options, cache: Path, say: Say, *, rema
         make.check_possible(lock)
     else:
         lock = locked.current_lock(dataclasses.replace(options, python=words.python or options.python))
-    lock = dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))
+    lock = _with_variables(lock, words)
     python = words.python or options.python or sys.executable
     if remade or words.lock:
         python = make.make(cache, lock, say, [python], leasing=options.lease).python
     return End(lock, python, make.take_inventory(python))
+
+
+def with_driver(base: End, folder: str) -> Locked:
+    """The software of an end under the driver that was unpacked into this folder."""
+    words = arms.parse(shlex.quote(f"{drivers.DRIVER}{folder}"), "--drivers")
+    return Locked(_with_variables(base.lock, words))
+
+
+def _with_variables(lock: Lock, words: arms.ArmSpec) -> Lock:
+    return dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))

@@ -29,10 +29,8 @@ class Plates(Task):
         return (summed / (count * length)).to(outputs[0].device)
 
     def notes(self, device: str) -> list[str]:
-        if not _races(device):
-            return []
-        fault = f"torch {torch.__version__}'s CTC loss is wrong on {device} (torch-xpu-ops #1737)"
-        return [f"{fault}, so the CPU computed it: torch 2.10 has it right"]
+        fault = f"torch {torch.__version__}'s CTC loss is wrong on {device} (torch-xpu-ops #1737): the CPU computed it"
+        return [f"{fault}, and torch 2.10 has it right"] if _races(device) else []
 
     def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of plates that are read alike, correctly or not."""

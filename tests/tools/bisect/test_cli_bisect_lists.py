@@ -22,6 +22,7 @@ from small_wheels import a_wheel, an_unpacked_environment
 from ipexperf import cli
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.errors import UsageError
+from ipexperf.plan.drivers import LIBRARY
 from ipexperf.tools.bisect import versions
 from ipexperf.tools.bisect.commits import AtCommit, Repository
 
@@ -67,7 +68,8 @@ DRIVER = """
 def good(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An environment that no search changes."""
     folder = tmp_path_factory.mktemp("good")
-    wheels = [a_wheel(folder, "dep", "1.0", {"dep.py": ""}), a_wheel(folder, "pace", "0.9", {"pace.py": "TIMES = 1\n"})]
+    pace = "import os\nTIMES = 2 if '/late' in os.environ.get('ZE_ENABLE_ALT_DRIVERS', '') else 1\n"
+    wheels = [a_wheel(folder, "dep", "1.0", {"dep.py": ""}), a_wheel(folder, "pace", "0.9", {"pace.py": pace})]
     return an_unpacked_environment(folder / "good", *wheels)
 
 
@@ -138,6 +140,17 @@ def index(wheels: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}/simple"
         server.shutdown()
         thread.join()
+
+
+def test_the_first_slow_driver_is_named(
+    command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    folders = [tmp_path / name for name in ("1", "2", "late3", "late4")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / LIBRARY).symlink_to(sys.executable)
+    found = command("--drivers", ",".join(map(str, folders)))
+    assert found.stdout.startswith(f"CULPRIT: driver {folders[2]} is the first that is slower"), found.stderr
 
 
 def test_an_index_says_which_versions_lie_between(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
