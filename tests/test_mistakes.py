@@ -30,7 +30,7 @@ ID = "resnet50-cpu-bf16-infer-ipex"
 FIRST_TEST = "def test_words(perf):\n    assert perf(str.split, 'a b') == ['a', 'b']\n"
 NETWORK = "class TinyMixer:\n    pass\n\n\ndef inputs(batch):\n    return ()\n"
 MARKED = "import pytest\n\n\n@pytest.mark.perf({})\ndef test_it(perf):\n    perf()\n"
-ARM = "expected git:COMMIT, PACKAGE==VERSION, KEY=VALUE, a folder, an interpreter or a lock, got"
+ARM = "expected git:COMMIT, PACKAGE==VERSION, driver:FOLDER, KEY=VALUE, a folder, an interpreter or a lock, got"
 
 # Where it is typed, the exit code, what is typed, and what the sentence says.
 MISTAKES = (
@@ -115,7 +115,7 @@ MISTAKES = (
     ("project", 2, "ipexperf ab --json --b A=1 -- test_work.py", "--json: behind -- are tests"),
     ("project", 2, "ipexperf ab {fake} --max-pairs 25", "max_pairs: expected 1 to 24 pairs, got 25"),
     ("project", 2, "ipexperf ab {fake} --a /bin/true", "--a=/bin/true can't run workers: no message"),
-    ("project", 2, "ipexperf bisect", "expected one of --bad ARM, --package NAME and --commits GOOD..BAD"),
+    ("project", 2, "ipexperf bisect", "expected one of --bad ARM, --package NAME, --drivers A,B,C and --commits"),
     ("project", 2, "ipexperf bisect --good git:HEAD --bad git:HEAD -- test_work.py", "searched by --commits A..B"),
     ("project", 2, "ipexperf bisect --commits HEAD..HEAD -- test_work.py", "name an earlier one as GOOD"),
     ("fresh", 2, "ipexperf bisect --commits A..B -- test_work.py", "is no git repository"),
