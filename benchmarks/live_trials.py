@@ -107,7 +107,7 @@ def main() -> None:
     for number, share in enumerate(order, 1):
         row, seconds = trials.run(pythons[share], "--perf-against=baseline")
         results.setdefault(share, []).append((row["outcome"], seconds))
-        reason = row["verdict"]["reason"]
+        reason = row["verdict"]["sentence"]
         say(f"trial {number} of {len(order)}: {share:.0%}: {row['outcome']} in {seconds:.0f} s: {reason}")
     print("| slower by | trials | regressed | ok | undecided | other | seconds, median |")
     print("|---|---|---|---|---|---|---|")

@@ -23,9 +23,9 @@ from ipexperf.judge import accept as judge
 from ipexperf.judge import baseline
 from ipexperf.judge.accept import Acceptance, ProposedCase
 from ipexperf.judge.baseline import Baselines, write_text
+from ipexperf.judge.sentence import of_metric
 from ipexperf.lock import Lock
 from ipexperf.proof import answers, structure
-from ipexperf.report.moved import changed
 from ipexperf.result import PRIMARY
 
 Say: TypeAlias = Callable[[str], None]
@@ -99,8 +99,9 @@ def _before_and_now(recorded: Recorded, candidate: ProposedCase, former: Baselin
     old, now = former.at(candidate.case), statistics.median(candidate.metrics[PRIMARY])
     if old is None:
         return f"{units.seconds(now)} a {candidate.case.step}, its first"
-    change = f"{units.seconds(old.step_time)} -> {units.seconds(now)}"
-    moved = [f"{other.metric} {changed(other)}" for other in (recorded.verdict.moved if recorded.verdict else ())]
+    change = units.from_to(old.step_time, now, "s")
+    verdict = recorded.verdict
+    moved = [of_metric(other, verdict.evidence) for other in verdict.moved] if verdict else []
     return "; ".join([f"{change} a {candidate.case.step} ({units.percent(now / old.step_time)})", *moved])
 
 

@@ -239,6 +239,7 @@ class PytestSession:
     def measure(self, request: pytest.FixtureRequest, case: Case, benchmark: Any, *function: Any, **_: Any) -> None:
         """Measure a case, and make its verdict the outcome of its test. `benchmark` is pytest-benchmark's, if any."""
         from ipexperf.errors import IpexperfError
+        from ipexperf.judge.sentence import sentence
         from ipexperf.report import ecosystem, junit
         from ipexperf.running.case_judge import Postponed
 
@@ -266,7 +267,7 @@ class PytestSession:
         if judged.verdict.fails or wish == "fail":
             pytest.fail(self.run.reporter.block(judged), pytrace=False)
         if wish == "skip":
-            pytest.skip(f"inconclusive: {judged.verdict.reason}")
+            pytest.skip(f"inconclusive: {sentence(judged.verdict)}")
 
     def finish(self, exitstatus: int) -> int:
         """Close the run, and say in the JUnit file what it says as a whole. Return the exit status of the session.

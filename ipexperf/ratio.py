@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ipexperf.units import digits, percent
+from ipexperf.units import TWICE, digits, percent, times
 
 WIDE = 1e3
 """An interval whose ends differ by a larger factor tells nothing, and is not shown."""
@@ -51,13 +51,18 @@ class Ratio:
         return 0.0 if self.hi is None else self.hi / self.value - 1
 
     def __str__(self) -> str:
-        """As a change: '+12.3 % [+4, +21] %'."""
-        if self.lo is None or self.hi is None:
-            return percent(self.value)
-        if max(self.lo, self.hi) >= 10:
-            return f"{percent(self.value)} [x{digits(self.lo)}, x{digits(self.hi)}]"
-        low, high = (round((bound - 1) * 100) for bound in (self.lo, self.hi))
-        return f"{percent(self.value)} [{low:+d}, {high:+d}] %"
+        """As a change: '+12.3 % (+4.0 to +21.0)', '4.4 times (3.1 to 6.3)'."""
+        shown = percent(self.value)
+        return shown if self.lo is None else f"{shown} ({self.range.removesuffix(shown[shown.index(' ') :])})"
+
+    @property
+    def range(self) -> str:
+        """The interval of the change: '+4.0 to +21.0 %', '3.1 to 6.3 times', or why there is none."""
+        if self.lo is None or self.hi is None or not self.narrow:
+            return self.bounds
+        in_times = self.hi >= TWICE
+        low, high = (times(end) if in_times else percent(end).removesuffix(" %") for end in (self.lo, self.hi))
+        return f"{low} to {high} {'times' if in_times else '%'}"
 
     @property
     def times(self) -> str:
@@ -76,8 +81,8 @@ class Ratio:
 
     @property
     def brief(self) -> str:
-        """The same in short: '3.37 +-2%', rounded up."""
-        return f"{self.times} +-{math.ceil(100 * self.reach)}%" if self.narrow else self.times
+        """The same in short: '3.37 +-2 %', rounded up."""
+        return f"{self.times} +-{math.ceil(100 * self.reach)} %" if self.narrow else self.times
 
     @property
     def precise(self) -> str:

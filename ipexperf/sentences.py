@@ -11,6 +11,11 @@ def few(texts: Sequence[str], most: int = 3, *, between: str = ", ", rest: str =
     return f"{between.join(texts[:most])}{more}"
 
 
+def joined(*texts: str) -> str:
+    """Those of these texts that say something, in one sentence."""
+    return "; ".join(dict.fromkeys(filter(None, texts)))
+
+
 def together(texts: Sequence[str]) -> str:
     """All of these texts: 'a, b and c'."""
     return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+TWICE = 2.0
+"""A change is told in percent below this ratio, and in times from it on."""
 VAST = 1e15
 """A number from this on is written with an exponent."""
 
@@ -83,27 +85,36 @@ def amount(value: float, unit: str) -> str:
 
 
 def share(fraction: float, most: int = 4) -> str:
-    """A fraction of a whole, with as many digits as it has, `most` at most: '2%', '99.5%'."""
-    return f"{float(f'{100 * fraction:.{most}g}'):g}%"
+    """A fraction of a whole, with as many digits as it has, `most` at most: '2 %', '99.5 %'."""
+    return f"{float(f'{100 * fraction:.{most}g}'):g} %"
 
 
 def percent(ratio: float) -> str:
-    """The difference of a ratio from one: '+12.3 %', or 'x12.3' from ten times on."""
-    if not math.isfinite(ratio) or ratio >= 10:
-        return f"x{digits(ratio)}"
+    """A ratio as a change: '+12.3 %', or '4.4 times' from two times on."""
+    if not math.isfinite(ratio) or ratio >= TWICE:
+        return f"{times(ratio)} times"
     change = round((ratio - 1) * 100, 1)
     # Adding zero turns the -0.0 of rounding into 0.0.
     return f"{change + 0.0:+.1f} %"
 
 
-def slower(ratio: float, less: str = "less time") -> str:
-    """How much slower something is that takes so many times as long: '5.0% slower' or '4.0% less time'."""
-    return f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} {less}"
+def times(ratio: float) -> str:
+    """A ratio in short: '0.82', '4.4', '17.5'."""
+    return digits(ratio) if ratio >= 9.95 else f"{ratio:.{2 if ratio < 0.995 else 1}f}"
 
 
-def worse(ratio: float) -> str:
-    """How much worse something is that costs so many times as much: '5.0% worse' or '4.0% better'."""
-    return f"{ratio - 1:.1%} worse" if ratio >= 1 else f"{1 - ratio:.1%} better"
+def change(ratio: float, more: str = "slower", less: str = "faster") -> str:
+    """The same in words: '5.0 % slower', '4.4 times slower', '2.5 times faster'."""
+    size = max(ratio, 1 / ratio)
+    shown = f"{times(size)} times" if size >= TWICE else f"{100 * abs(ratio - 1):.1f} %"
+    return f"{shown} {more if ratio >= 1 else less}"
+
+
+def from_to(before: float, after: float, unit: str) -> str:
+    """Two amounts: '4.27 -> 19.0 ms', '111 KiB -> 1.02 MiB'."""
+    was, now = amount(before, unit), amount(after, unit)
+    number, _, name = was.partition(" ")
+    return f"{number if now.partition(' ')[2] == name else was} -> {now}"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

@@ -25,7 +25,7 @@ class Structure:
     """True if it fails the test: with `--perf-structure loss`, the default, if there are losses or more floating point
     operations; with `fail` always."""
     work: str = ""
-    """How the work of a step is another: `+91 % floating point operations`. The verdict's reason begins with it."""
+    """How the work of a step is another: `+91 % floating point operations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,8 @@ class Level:
     before: float
     """The values of the baseline's sessions, or of the other arm."""
     now: float
+    unit: str | None = None
+    """The unit of a program's number that is no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,14 @@ class SpeedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a case, with its reason. The numbers are those of its speed: a `ratio` above 1 is slower.
+    """The verdict on a case. Its numbers are those of its speed: a `ratio` above 1 is slower.
 
     Or the verdict on another metric of a case, which is named by `metric`. Its `ratio` is the metric over what it was.
     """
 
     outcome: Outcome
-    reason: str
+    reason: str = ""
+    """What is to be known beside the numbers, or why there are none. `judge.sentence` tells both."""
     metric: str = PRIMARY
     ratio: Ratio | None = None
     """With its interval of 90 %, whatever the outcome."""
@@ -145,7 +148,7 @@ class Verdict:
     speed: SpeedVerdict | None = None
     """The verdict on its speed alone, if the case has another outcome. None: speed decides."""
     level: Level | None = None
-    """The values that were compared, if this is the verdict on another metric."""
+    """The values that were compared."""
     constants: Mapping[str, Any] | None = None
     """The constants of its policy, if it has another than the case."""
     bounds: tuple[float, float] | None = None

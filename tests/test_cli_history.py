@@ -121,7 +121,7 @@ def test_show_names_what_a_search_found_for_a_case_of_the_run(path, capsys):
     lines = [line.strip() for line in run(capsys, "show", "last").splitlines()]
     assert lines[lines.index("BISECTED") + 1] == (
         "2026-05-03 resnet50-cpu-bf16-infer-ipex, lock:good.txt to this interpreter: "
-        "CULPRIT: torch: 2.7.0 -> 2.8.0, +8.0 % [+5, +11] %"
+        "CULPRIT: torch: 2.7.0 -> 2.8.0, +8.0 % (+5.0 to +11.0)"
     )
 
 

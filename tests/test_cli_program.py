@@ -53,7 +53,7 @@ def test_the_numbers_that_are_worse_are_found_and_recorded(capsys: pytest.Captur
     shown = capsys.readouterr().out
     assert "3 worse" in shown
     assert shown.index("worse:") < shown.index("kernel/0") < shown.index("ran  ")
-    assert "    -16." in shown or "    -17." in shown
+    assert re.search(r"    [\d.]+ % worse: 100 -> 8\d", shown)
     assert "differs  SLOW" in shown
     outcomes = asked(
         "SELECT json_extract(c.params, '$.number'), v.outcome, s.unit, s.higher_is_better FROM verdict v"
@@ -83,7 +83,7 @@ def test_a_program_runs_in_the_tree_of_its_arm_which_is_built_once(
     assert ab("--a", "git:HEAD", "--b", ".", "--max-pairs", "8", *build) == 0
     shown = capsys.readouterr().out
     assert "3 worse" in shown
-    assert "differs  slowness.py, line 1: 'FACTOR = 1.0' -> 'FACTOR = 1.3'" in shown
+    assert "differs  slowness.py:1 'FACTOR = 1.0' -> 'FACTOR = 1.3'" in shown
     trees = [path for path in (folder, *(folder / ".ipexperf" / "sources").iterdir()) if (path / "built").exists()]
     assert len(trees) == 2
     assert all((tree / "built").read_text() == "built\n" for tree in trees)

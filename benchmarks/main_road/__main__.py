@@ -88,7 +88,7 @@ def verdicts(folder: Path) -> str:
 
 def reason(output: str) -> str:
     """What the first failed test said, or the last line that says how cases were judged."""
-    block = re.search(r"^  why +(.*(?:\n {14}.*)*)", output, re.MULTILINE)
+    block = re.search(r"^_{3,} .* _{3,}\n(.*(?:\n {4}\S.*)*)", output, re.MULTILINE)
     judged = re.findall(r"^(?:judged|slower than the baseline).*", output, re.MULTILINE)
     return " ".join((block.group(1) if block else "; ".join(judged)).split())[:200]
 

@@ -13,8 +13,8 @@ from ipexperf.case import AXES
 from ipexperf.commands import console, planning, program
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
+from ipexperf.judge.sentence import details, headline, sentence
 from ipexperf.outcomes import has_numbers
-from ipexperf.result import MEAN, PRIMARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,7 +182,7 @@ class _Answer:
             comparison = comparisons.get(case)
             flaw = _flaw(comparison)
             if comparison is None or not has_numbers(verdict.outcome):
-                self._fail(flaw or verdict.reason, measurement.launches[-1].log if measurement.launches else "")
+                self._fail(flaw or sentence(verdict), measurement.launches[-1].log if measurement.launches else "")
             if comparison is None:
                 continue
             if self._json is not None:
@@ -213,41 +213,15 @@ def _flaw(comparison: Comparison | None) -> str:
 
 def _lines(against: PairPlan, comparison: Comparison, verdict: Verdict) -> list[str]:
     """One comparison for people: first the speed of b, then the arms, their differences, and why it ended."""
-    from ipexperf import units
-    from ipexperf.compare.sequence import APART, SAME
-    from ipexperf.judge.metrics import TITLES
-    from ipexperf.report import moved
-
-    speed = comparison.decision.verdict
     arms = (("a", comparison.a, against.words), ("b", comparison.b, against.own))
-    ratio = f"time of b against a: {units.percent(speed.ratio.value)}: " if speed.ratio is not None else ""
-    lines = [f"{ratio}{speed.outcome}: {TITLES[PRIMARY]}: {speed.reason}"]
-    slower = (other for other in verdict.others if other.metric == MEAN and other.outcome == "regressed")
-    lines += [f"{other.outcome}: {TITLES[MEAN]}: {other.reason}" for other in slower]
-    lines += [f"{other.metric} of b against a: {moved.changed(other)}: {other.outcome}" for other in verdict.others]
+    lines = [f"b against a: {verdict.outcome}: {headline(verdict)}"]
+    if comparison.pairs and not has_numbers(verdict.outcome):
+        lines.append(f"before that: {headline(comparison.decision.verdict)}")
     lines += [f"{name}  {arm.case.id} [{words.text or 'as it is'}]" for name, arm, words in arms]
-    if comparison.differences:
-        lines += [f"differs  {line}" for line in comparison.differences]
-    else:
-        lines.append(f"{SAME}: any difference is noise")
-    lines += _kernel_lines(comparison)
-    lines += [APART] if comparison.apart else []
-    if verdict.structure is not None and verdict.structure.work:
-        lines.append(f"other work: {verdict.structure.work}")
+    lines += [f"differs  {line}" for line in comparison.differences]
+    lines += [f"besides  {line}" for line in details(verdict)]
     lines.append(f"stopped: {comparison.stop.text}")
-    if speed.mde is not None and speed.outcome == "inconclusive":
-        lines.append(f"so many pairs show a slowdown of {speed.mde:.1%} in 4 of 5 such comparisons: more show less")
     return lines
-
-
-def _kernel_lines(comparison: Comparison) -> Sequence[str]:
-    """The differences of b's fingerprint from a's in the first pair."""
-    from ipexperf.proof import structure
-
-    if None in comparison.fingerprints or not comparison.pairs:
-        return []
-    state = structure.between(*comparison.fingerprints)
-    return [f"ran      {line}" for line in state.changes or (state.reason or "the same kernels in both arms",)]
 
 
 COMMANDS = (add_ab,)

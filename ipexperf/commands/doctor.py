@@ -82,6 +82,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     from ipexperf.compare import arm, sequence
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.errors import WorkerError
+    from ipexperf.judge.sentence import sentence
     from ipexperf.plan import arms
 
     able = {case: arms.no_turns(case) for case in run.plan(options).cases}
@@ -102,7 +103,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
         return [f"A/A of {case.id}: invalid: {flaw}", UNKNOWN]
     verdict = same.decision.verdict
     return [
-        f"A/A of {case.id}: {verdict.outcome}: {verdict.reason}; {same.stop.text}",
+        f"A/A of {case.id}: {verdict.outcome}: {sentence(verdict)}; {same.stop.text}",
         *_detectable(same.log_ratios, verdict.outcome, policy),
     ]
 

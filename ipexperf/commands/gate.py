@@ -11,6 +11,7 @@ from typing import Any
 
 from ipexperf.commands import console
 from ipexperf.history.records import Recorded, RunDetail
+from ipexperf.judge.sentence import sentence
 from ipexperf.outcomes import is_fine
 
 FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
@@ -73,7 +74,7 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
         for loss in recorded.lost:
             console.say(f"  {name}: lost: {loss}")
         if not is_fine(recorded.outcome):
-            reason = recorded.verdict.reason if recorded.verdict else "it was not judged"
+            reason = sentence(recorded.verdict) if recorded.verdict else "it was not judged"
             console.say(f"  {name}: {recorded.outcome}: {reason}")
     sys.stdout.flush()
 

@@ -90,7 +90,7 @@ def summary(history: History, detail: RunDetail) -> Summary:
         before = history.rounds_of_machine(detail.run.machine_key, before=detail.run.started_at)
         prior = earlier(before, detail.rounds)
     whole = Summary.of(measurements, verdicts, detail.rounds, prior)
-    return replace(whole, line=detail.run.settled.get("line", ""), reasons=True)
+    return replace(whole, line=detail.run.settled.get("line", ""))
 
 
 def _numbers(recorded: Recorded) -> Iterator[console.Part]:

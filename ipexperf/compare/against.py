@@ -220,7 +220,11 @@ class PairRun:
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
         others = stalls.explained(_others(entry, comparison), launches)
-        verdict = screen.judge_pairs(measurement, comparison.decision, self._evidence(comparison), entry.policy, others)
+        level = metrics.level_of(comparison.metrics, PRIMARY)
+        if level and not entry.case.timed:
+            level = replace(level, unit=entry.case.primary[0])
+        evidence = self._evidence(comparison)
+        verdict = screen.judge_pairs(measurement, comparison.decision, evidence, entry.policy, others, level)
         verdict = metrics.combined(verdict, others, gated=PRIMARY in entry.gate)
         if not measurement.failure and comparison.pairs:
             verdict = self._with_answers(verdict, comparison.pairs)
@@ -339,4 +343,4 @@ def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureG
     if measurement.failure or not measurement.counted:
         return verdict
     first = measurement.counted[0]
-    return structure.with_structure(verdict, structure.between(first.against, first.fingerprint, gate=gate))
+    return replace(verdict, structure=structure.between(first.against, first.fingerprint, gate=gate))

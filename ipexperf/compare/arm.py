@@ -191,7 +191,7 @@ def _changed_files(
 
 def _name(line: str) -> str:
     """The subject of a line of differences."""
-    return re.split(r": |, line ", line, maxsplit=1)[0]
+    return re.split(r": |:\d+ ", line, maxsplit=1)[0]
 
 
 def _variables(own: Arm, other: Arm) -> dict[str, str]:

@@ -26,6 +26,7 @@ from ipexperf.conduct.forking import FRESH, Forking
 from ipexperf.errors import WorkerError
 from ipexperf.judge import metrics, ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.sentence import sentence
 from ipexperf.judge.sequential import Decision
 from ipexperf.ratio import flat, numbers
 from ipexperf.result import MEAN, PRIMARY, Launch
@@ -268,7 +269,7 @@ class Comparison:
         return self._typical, self._mean
 
     def _decide(self, *, last: bool) -> Decision:
-        return sequential.decide(self.log_ratios, self.policy, last=last, timed=self.b.case.timed)
+        return sequential.decide(self.log_ratios, self.policy, last=last)
 
     def _decisions(self, *, last: bool) -> tuple[Decision, Decision | None]:
         """Both decisions on the pairs so far. What was decided at an earlier look stands."""
@@ -459,11 +460,11 @@ def document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
         "b": comparison.b.case.id,
         "differences": list(comparison.differences),
         "outcome": verdict.outcome,
-        "reason": verdict.reason,
+        "sentence": sentence(verdict),
         **numbers(speed.ratio),
         "mde": speed.mde,
         "others": [
-            {name: other[name] for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
+            {name: other[name] for name in ("metric", "outcome", "ratio", "lo", "hi", "mde")}
             for other in map(flat, verdict.others)
         ],
         "stop": {"why": comparison.stop.why.value, "rounds": len(comparison.pairs), "text": comparison.stop.text},

@@ -15,9 +15,9 @@ from ipexperf.history.bisections import of_cases
 from ipexperf.history.records import Recorded
 from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.environment import FINDINGS, IMPORTED, SOURCE
+from ipexperf.judge.sentence import sentence
 from ipexperf.proof import fingerprint_lines, roof_lines
 from ipexperf.report import bisections as report
-from ipexperf.report.moved import changed
 from ipexperf.report.rerun import assignments, command, of_function, options
 from ipexperf.result import PRIMARY
 
@@ -39,7 +39,7 @@ def context(story: Story, entry: CaseStory) -> dict[str, Any]:
         "run": run,
         "when": data.moment(run.started_at),
         "outcome": recorded.outcome,
-        "why": verdict.reason if verdict else recorded.metrics[PRIMARY].reason,
+        "why": sentence(verdict) if verdict else recorded.metrics[PRIMARY].reason,
         "runs": max(sum(spot.median is not None for spot in spots) for spots in entry.line.spots.values()),
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
@@ -75,15 +75,6 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
         apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""
         text = units.plural(spot.n, "launch", "launches")
         rows.append((entry.case.step, data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
-    verdict = recorded.verdict
-    if verdict and verdict.ratio is not None:
-        over = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
-        bounded = verdict.ratio.lo is not None
-        ends = f"90 % interval {verdict.ratio.precise_bounds}" if bounded else "without an interval"
-        rows.append((f"time over {over}", f"{verdict.ratio.value:.3f}", ends))
-    for verdict_of_metric in verdict.moved if verdict else ():
-        word = "worse" if verdict_of_metric.outcome == "regressed" else "better"
-        rows.append((verdict_of_metric.metric, changed(verdict_of_metric), f"{word} than what it was compared with"))
     if entry.factor is not None:
         rounds = units.plural(entry.factor.rounds, "round")
         in_turns = f"{entry.factor.bounds}, in turns, {rounds}" if entry.factor.rounds else "throughput, same run"

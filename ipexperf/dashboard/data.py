@@ -17,6 +17,7 @@ from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Story, drawn
 from ipexperf.history.board import Line, Spot
 from ipexperf.history.records import Recorded
+from ipexperf.judge.sentence import sentence
 from ipexperf.outcomes import place
 from ipexperf.outcomes import row as row_of
 from ipexperf.result import METRICS, PRIMARY, accuracies
@@ -165,7 +166,7 @@ def row(entry: CaseStory, newest: int) -> dict[str, Any]:
             **spark(entry.line),
             "old": newest - spot.run or None,
             "tried": entry.line.experiments.get(entry.spots[-1].run),
-            "why": verdict.reason if verdict else recorded.metrics[PRIMARY].reason,
+            "why": sentence(verdict) if verdict else recorded.metrics[PRIMARY].reason,
         }
     )
 

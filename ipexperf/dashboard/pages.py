@@ -15,6 +15,7 @@ from ipexperf.history import tables
 from ipexperf.history.board import Board
 from ipexperf.history.speedups import speedups
 from ipexperf.judge.environment import differences
+from ipexperf.judge.sentence import sentence
 from ipexperf.ratio import numbers
 from ipexperf.sentences import few
 from ipexperf.units import plural
@@ -151,7 +152,7 @@ def _case_of(entry: CaseStory, index: int) -> dict[str, Any]:
             **data.timed(spot),
             "ratio": data.short(judged.ratio) if judged else None,
             "right": data.right(entry.newest) if newest else None,
-            "why": verdict.reason if verdict else None,
+            "why": sentence(verdict) if verdict else None,
         }
     )
 

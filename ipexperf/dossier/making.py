@@ -33,9 +33,9 @@ from ipexperf.dossier import drawing, page, script
 from ipexperf.dossier.page import MEASURE, Dossier
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge.environment import SOURCE
+from ipexperf.judge.sentence import sentence
 from ipexperf.proof import causes, structure, tracing
 from ipexperf.report.lines import wrapped
-from ipexperf.report.moved import findings
 from ipexperf.report.rerun import Search
 from ipexperf.result import METRICS, PRIMARY
 from ipexperf.sentences import few
@@ -223,9 +223,8 @@ class _Maker:
     ) -> Iterator[str]:
         """How much slower, what differs, and what that did: what a reader in a hurry needs."""
         case, verdict = self.question.case, self.question.verdict
-        change = ", ".join(findings(verdict)) if verdict.ratio is not None else "no ratio of times"
         other = self.against.words.text or "itself"
-        yield f"{case.id}: {change} beside {other}: {verdict.outcome}"
+        yield f"{case.id} beside {other}: {sentence(verdict)}"
         yield f"What differs: {few(differs, between='; ') or 'nothing that is recorded'}"
         names = ", ".join(cause.name for cause in known)
         what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))

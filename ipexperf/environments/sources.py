@@ -446,10 +446,11 @@ def shown_change(name: str, old: Path, new: Path, *, ran: Sequence[str] = ()) ->
     best = min(blocks, key=place)
     number, (_, a, b, c, d) = line(best), best
     firsts = [lines[0][1].strip() if lines else "" for lines in (before[a:b], after[c:d])]
-    was, now = (repr(text) if text else "nothing" for text in _around_difference(*firsts))
+    was, now = _around_difference(*firsts)
+    how = f"{was!r} -> {now!r}" if was and now else f"{was!r} removed" if was else f"{now!r} added"
     more = sum(max(b - a, d - c) for _, a, b, c, d in blocks) - 1
     others = f", and {more} more line{'s' if more > 1 else ''}" if more else ""
-    return f"{name}, line {number}: {was} -> {now}{others}"
+    return f"{name}:{number} {how}{others}"
 
 
 def _around_difference(*texts: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.judge import rounds
+from ipexperf.judge.sentence import sentence
 from ipexperf.outcomes import has_numbers
 from ipexperf.ratio import numbers
 from ipexperf.result import PRIMARY, RoundRecord
@@ -156,7 +157,7 @@ def _judged(verdict: Verdict | None) -> dict[str, str]:
     if verdict is None:
         return {}
     bounds = {name: value for name, value in numbers(verdict.ratio).items() if value is not None}
-    return {"verdict": verdict.outcome, "reason": verdict.reason, **_texts(bounds)}
+    return {"verdict": verdict.outcome, "reason": sentence(verdict), **_texts(bounds)}
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:

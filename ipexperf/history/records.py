@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypedDict, cast
 from ipexperf.case import AXES, Case
 from ipexperf.history.values import evidence_document
 from ipexperf.judge.bisection import BisectionRecord
+from ipexperf.judge.sentence import sentence
 from ipexperf.outcomes import NEVER_BEGAN, has_numbers
 from ipexperf.proof import structure
 from ipexperf.proof.structure import Fingerprint
@@ -278,4 +279,4 @@ def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of a verdict on a case, with those on its other metrics."""
     document = {name: value for name, value in flat(verdict).items() if name not in ("level", "constants", "bounds")}
     others = [{name: other[name] for name in OF_OTHERS} for other in map(flat, verdict.others)]
-    return {**document, "others": others}
+    return {**document, "sentence": sentence(verdict), "others": others}

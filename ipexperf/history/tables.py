@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
 from ipexperf.judge.levels import MINIMUM
+from ipexperf.judge.sentence import sentence
 from ipexperf.outcomes import place, title
 from ipexperf.proof import structure
 from ipexperf.proof.fingerprint_lines import in_one_line
@@ -76,7 +77,7 @@ def _uncommitted(git: Mapping[str, Any]) -> str:
 def case_text(recorded: Recorded) -> Text:
     """A case with the reason of its verdict, how it ran otherwise, and what it ran."""
     verdict = recorded.verdict
-    reason = verdict.reason if verdict else recorded.metrics[PRIMARY].reason
+    reason = sentence(verdict) if verdict else recorded.metrics[PRIMARY].reason
     lines = [f"\n{recorded.case.label}: {title(recorded.outcome)}", reason]
     lines += (*verdict.structure.losses, *verdict.structure.changes) if verdict and verdict.structure else ()
     lines += [f"ran {in_one_line(fingerprint)}"] if (fingerprint := recorded.fingerprint) else []

@@ -34,7 +34,7 @@ from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.proof import answers
 from ipexperf.redaction import redacted
 from ipexperf.result import METRICS, PRIMARY, accuracies
-from ipexperf.units import slower
+from ipexperf.units import change
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -241,11 +241,11 @@ def _without(session: Session, names: Collection[str]) -> Session:
 def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sure: bool) -> None:
     """Refuse slower candidates, and those that lean that way unless more sessions are needed to know."""
     above = ratio is not None and ratio > 1 + policy.tolerance
-    change = "an unknown share slower" if ratio is None else slower(ratio)
+    how_much = "an unknown share slower" if ratio is None else change(ratio)
     if outcome == "regressed" or (outcome == "platform_shift" and above):
-        raise _RefusedError(f"it is {change} than the baseline: accept it with --regression-ok")
+        raise _RefusedError(f"it is {how_much} than the baseline: accept it with --regression-ok")
     if outcome == "inconclusive" and above and sure:
-        raise _RefusedError(f"it may be {change} than the baseline (inconclusive): measure it again")
+        raise _RefusedError(f"it may be {how_much} than the baseline (inconclusive): measure it again")
 
 
 def _session(baselines: Baselines, candidate: ProposedCase, policy: Policy) -> Session:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import MetricPolicy
-from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, of_log, smallest_effect
+from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, smallest_effect
 from ipexperf.judge.spread import centre
 from ipexperf.outcomes import has_numbers, place
 from ipexperf.result import MEAN, METRICS, PRIMARY
@@ -35,8 +35,6 @@ NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
 KNOWN = 3
 """A function's captures must be so many before their noise is known, and before arms may differ in them."""
-TITLES = {PRIMARY: "typical time", MEAN: "mean time"}
-"""What a verdict is about, where that has another name than the metric."""
 
 
 def in_sessions(
@@ -61,8 +59,8 @@ def in_sessions(
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), varying=varying)
         before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
         estimate = Estimate(math.log(value / before), spread)
-        than = "the baseline's, as a multiple of the typical step" if base else "the baseline"
-        verdicts.append(judge(estimate, Level(before, value), policy, than))
+        told = judge(estimate, Level(before, value), policy)
+        verdicts.append(replace(told, reason="as a multiple of the typical step") if base else told)
     return tuple(verdicts)
 
 
@@ -85,7 +83,8 @@ def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, captures_vary: 
         if few and _apart(values, policy):
             continue
         sides = [list(side) for side in zip(*values, strict=True)]
-        level = Level(*(METRICS[name].of_launches(side) for side in sides))
+        before, now = map(METRICS[name].of_launches, sides)
+        level = Level(before, now)
         assumed = policy.assumed(level.before)
         if not policy.smallest:
             logs = [math.log(b / a) for a, b in values]
@@ -95,7 +94,7 @@ def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, captures_vary: 
         else:
             scale = max(assumed, *(_gap(side) for side in sides))
             estimate = Estimate(math.log(level.now / level.before), Spread(scale, policy.trust))
-        verdicts.append(judge(estimate, level, policy, "the other arm"))
+        verdicts.append(judge(estimate, level, policy))
     return tuple(verdicts)
 
 
@@ -104,11 +103,17 @@ def of_mean(decision: Decision | None, pairs: Pairs, policy: PairPolicy, gate: S
     own = for_mean(policy, gate)
     if decision is None or own is None:
         return ()
-    level = Level(*map(METRICS[MEAN].of_launches, zip(*_paired_values(pairs, MEAN), strict=True)))
-    verdict = replace(
-        decision.verdict, metric=MEAN, policy=own.label, level=level, constants=own.to_json(), bounds=None
-    )
-    return (verdict,)
+    found = replace(decision.verdict, metric=MEAN, policy=own.label, constants=own.to_json())
+    return (replace(found, level=level_of(pairs, MEAN)),)
+
+
+def level_of(pairs: Pairs, name: str) -> Level | None:
+    """The geometric means of both sides, because the ratio of pairs is one. None if nothing has such a time."""
+    values = [both for both in _paired_values(pairs, name) if min(both) > 0]
+    if not values:
+        return None
+    before, now = map(statistics.geometric_mean, zip(*values, strict=True))
+    return Level(before, now)
 
 
 def captures_tell(pairs: Pairs, gate: Iterable[str], alpha: float) -> bool:
@@ -175,29 +180,19 @@ def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:
     return Spread(math.sqrt(squares / freedom), freedom)
 
 
-def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> Verdict:
+def judge(estimate: Estimate, level: Level, policy: MetricPolicy) -> Verdict:
     """Judge one metric, given how much it changed."""
     worse = -1 if METRICS[policy.metric].higher_is_better else 1
     turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
     levels = Levels(policy.alpha, policy.alpha, policy.ok_alpha)
-    difference = of_log(estimate.log_ratio) - 1
-    verdict = ratios.verdict(
-        decide(turned, policy, levels),
-        estimate,
-        policy,
-        levels,
-        change=f"{abs(difference):.1%} {'more' if difference >= 0 else 'less'} than {than}",
-        effect=smallest_effect(turned, policy, policy.alpha),
-        worse="change for the worse",
-    )
+    effect = smallest_effect(turned, policy, policy.alpha)
     return replace(
-        verdict,
+        ratios.verdict(decide(turned, policy, levels), estimate, levels, effect),
         metric=policy.metric,
         p_value=turned.chance(policy.margin),
         policy=policy.label,
         level=level,
         constants=policy.to_json(),
-        bounds=None,
     )
 
 
@@ -208,21 +203,11 @@ def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -
     """
     if not has_numbers(speed.outcome) or speed.outcome in NOTHING_COMPARED or (gated and not others):
         return speed
-    both = replace(speed, others=tuple(others), speed=SpeedVerdict(speed.outcome, speed.reason))
-    regressed = [verdict for verdict in others if verdict.outcome == "regressed"]
-    if not gated:
-        if not others:
-            return replace(both, outcome="no_baseline", reason="the baseline has nothing of what --perf-gate names")
-        outcome = min((verdict.outcome for verdict in others), key=place)
-        return replace(
-            both, outcome=outcome, reason=_reasons(verdict for verdict in others if verdict.outcome == outcome)
-        )
-    if not regressed:
+    alone = speed.speed or SpeedVerdict(speed.outcome, speed.reason)
+    outcomes = [verdict.outcome for verdict in others]
+    if not gated and not others:
+        reason = "the baseline has nothing of what --perf-gate names"
+        return replace(speed, outcome="no_baseline", reason=reason, speed=alone)
+    if gated and (speed.outcome == "regressed" or "regressed" not in outcomes):
         return replace(speed, others=tuple(others))
-    if speed.outcome == "regressed":
-        return replace(both, reason=f"{speed.reason}; {_reasons(regressed)}")
-    return replace(both, outcome="regressed", reason=f"{_reasons(regressed)}; {speed.reason}")
-
-
-def _reasons(verdicts: Iterable[Verdict]) -> str:
-    return "; ".join(f"{TITLES.get(verdict.metric, verdict.metric)}: {verdict.reason}" for verdict in verdicts)
+    return replace(speed, outcome=min(outcomes, key=place), others=tuple(others), speed=alone)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ipexperf.outcomes import has_numbers
 from ipexperf.ratio import Ratio
 from ipexperf.result import PRIMARY, Measurement
-from ipexperf.units import share
 from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -121,34 +120,10 @@ def smallest_effect(estimate: Interval, policy: Tolerant, alarm: float, ok: floa
     return math.expm1(min(least + estimate.half_width(1 - policy.mde_power), WIDEST))
 
 
-def verdict(
-    outcome: Outcome,
-    estimate: Interval,
-    policy: Tolerant,
-    levels: Levels,
-    *,
-    change: str,
-    effect: float,
-    worse: str = "slowdown",
-    overall: Levels | None = None,
-    over: str = "",
-) -> Verdict:
-    """The verdict on an estimate: its numbers, and the reason in words.
-
-    `change` is what was seen, `effect` the smallest that would surely have been, and `over` what the interval is over.
-    `overall` are the levels of all looks together, of which `levels` are for this one.
-    """
-    low, high = estimate.ends(levels.deciding(outcome))
-    confidence = share(1 - 2 * (overall or levels).deciding(outcome))
-    interval = f"{confidence} interval {low - 1:+.1%} to {f'{high - 1:+.1%}' if high < 100 else 'anything'}{over}"
-    if outcome == "ok":
-        reason = f"a {worse} above {share(policy.tolerance)} is excluded ({interval})"
-    elif outcome == "inconclusive":
-        smallest = f"only a {worse} of {effect:.1%} or more" if effect < 10 else f"not even a {worse} of 10 times"
-        reason = f"{change} ({interval}): {smallest} would surely have been seen"
-    else:
-        reason = f"{change} ({interval}), surely more than {share(policy.harmless * policy.tolerance)}"
-    return Verdict(outcome, reason, ratio=estimate.ratio_within(levels.ok), mde=effect, bounds=(low, high))
+def verdict(outcome: Outcome, estimate: Interval, levels: Levels, effect: float) -> Verdict:
+    """The verdict on an estimate: its numbers. `effect` is the smallest change that would surely have been seen."""
+    bounds = estimate.ends(levels.deciding(outcome))
+    return Verdict(outcome, ratio=estimate.ratio_within(levels.ok), mde=effect, bounds=bounds)
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:

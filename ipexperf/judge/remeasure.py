@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ipexperf.judge.metrics import combined
 from ipexperf.outcomes import has_numbers
-from ipexperf.result import PRIMARY, Measurement
+from ipexperf.result import Measurement
+from ipexperf.sentences import joined
 from ipexperf.units import percent
 from ipexperf.verdict import Verdict
 
@@ -26,7 +27,7 @@ def settle(first: Verdict, second: Verdict, both: Verdict, *, gated: bool = True
     """
     for verdict in (second, both):
         if not has_numbers(verdict.outcome):
-            return replace(verdict, reason=_lead(first) + verdict.reason)
+            return replace(verdict, reason=joined(_lead(first), verdict.reason))
     again, whole = ({verdict.metric: verdict for verdict in one.others} for one in (second, both))
     others = [
         _settled(verdict, again[verdict.metric], whole[verdict.metric])
@@ -39,16 +40,11 @@ def settle(first: Verdict, second: Verdict, both: Verdict, *, gated: bool = True
 
 def _settled(first: Verdict, second: Verdict, both: Verdict) -> Verdict:
     """The verdict on one metric, with the numbers of all launches."""
-    times = f"{_percent(first)} at first, {_percent(second)} the second time"
-    if first.outcome != "regressed":
-        if both.outcome != "regressed":
-            return both
-        reason = f"it looks {_worse(both)} over all launches, and did not at first ({times}): {both.reason}"
-        return replace(both, outcome="inconclusive", reason=reason)
-    if second.outcome == "regressed":
-        return replace(both, outcome="regressed", reason=f"{both.reason}; measured twice in this run, {times}")
-    reason = f"{_lead(first)}{second.outcome}: {second.reason}; {_percent(both)} over all launches"
-    return replace(both, outcome="inconclusive", reason=reason)
+    if "regressed" not in (first.outcome, both.outcome):
+        return both
+    twice = first.outcome == second.outcome == "regressed"
+    times = f"measured twice in this run: {_percent(first)} at first, {_percent(second)} the second time"
+    return replace(both, outcome="regressed" if twice else "inconclusive", reason=joined(times, both.reason))
 
 
 def without_second(first: Verdict, *, gated: bool = True) -> Verdict:
@@ -59,18 +55,12 @@ def without_second(first: Verdict, *, gated: bool = True) -> Verdict:
 def _undecided(first: Verdict) -> Verdict:
     if first.outcome != "regressed":
         return first
-    text = (
-        f"it looked {_worse(first)} ({_percent(first)}), and the run ended before it was measured again: {first.reason}"
-    )
-    return replace(first, outcome="inconclusive", reason=text)
+    text = f"it looked worse ({_percent(first)}), and the run ended before it was measured again"
+    return replace(first, outcome="inconclusive", reason=joined(text, first.reason))
 
 
 def _lead(first: Verdict) -> str:
-    return f"it looked {_worse(first)} at first ({_percent(first)}) and was measured again after the other cases: "
-
-
-def _worse(verdict: Verdict) -> str:
-    return "slower" if verdict.metric == PRIMARY else "worse"
+    return f"it looked worse at first ({_percent(first)}) and was measured again after the other cases"
 
 
 def provisional(verdict: Verdict, *, gated: bool = True) -> Verdict:

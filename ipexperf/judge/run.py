@@ -7,7 +7,8 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ipexperf.units import percent, plural, slower
+from ipexperf.sentences import joined
+from ipexperf.units import change, percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,7 +124,7 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
     What another metric decided stays: a slower machine needs no more memory.
     """
     moved = verdict.outcome == "regressed" or slower if shift > 1 else verdict.outcome == "improved"
-    if verdict.ratio is None or not moved or verdict.speed is not None:
+    if verdict.ratio is None or not moved or verdict.speed is not None or verdict.worse:
         return verdict
     sign, nearest = (1, verdict.ratio.lo) if shift > 1 else (-1, verdict.ratio.hi)
     if nearest is not None and sign * math.log(nearest / shift) > math.log1p(policy.tolerance):
@@ -131,7 +132,7 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
     return replace(
         verdict,
         outcome="platform_shift",
-        reason=f"moved with the platform, whose median case went {percent(shift)}: {verdict.reason}",
+        reason=joined(f"moved with the platform, whose median case went {percent(shift)}", verdict.reason),
         policy=policy.label,
     )
 
@@ -139,8 +140,7 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
     moved = sum(verdict.outcome == "platform_shift" for verdict in settled.values())
     other = "the other arm" if any(verdict.pairs for verdict in verdicts.values()) else "its baseline"
-    change = slower(shift, "faster")
-    line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {change} than {other}"
+    line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {change(shift)} than {other}"
     line += f" ({plural(moved, 'case')} moved with it)" if moved else " (no single case proves it)"
     common = _common_differences(verdicts)
     return line + (f"; changed for all: {', '.join(common)}" if common else "")
@@ -173,12 +173,12 @@ def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
     median = math.exp(statistics.median(math.log(entry.ratio) for entry in watched))
     if abs(math.log(median)) <= math.log1p(policy.tolerance):
         return ""
-    change = slower(median, "faster")
     common = [line for line in watched[0].differences if all(line in entry.differences for entry in watched)]
     changed = f"; changed since: {', '.join(common)}" if common else "; nothing that is recorded of it changed"
     cases = plural(len(watched), "live baseline")
     return (
-        f"platform shift: with the same software, the median of {cases} is {change} than when it was accepted{changed}"
+        f"platform shift: with the same software, the median of {cases} is {change(median)} "
+        f"than when it was accepted{changed}"
     )
 
 

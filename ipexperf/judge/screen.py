@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.judge import ratios, sequential
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
-from ipexperf.judge.metrics import TITLES
 from ipexperf.judge.ratios import Levels, of_log, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.proof import answers
 from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, METRICS, PRIMARY, Measurement
-from ipexperf.sentences import few
-from ipexperf.units import plural, share, slower
-from ipexperf.verdict import BaselineEvidence, PairsEvidence, Verdict
+from ipexperf.sentences import few, joined
+from ipexperf.units import share
+from ipexperf.verdict import BaselineEvidence, Level, PairsEvidence, SpeedVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 LONGEST = 1e12
 """No step takes so many seconds."""
 THE_MACHINE = "same software, same source: the machine or the data"
-SAME_ARMS = "both arms are the same (A/A): any difference is noise"
 OF_HOST = ("governor", "memory_limit", "microcode")
 """Facts of a host that make it quicker or slower under the same machine_key."""
 SHOWN = 4
@@ -40,7 +38,7 @@ def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Polic
     """Judge a case. Order: failed, invalid, no_baseline, not_comparable, speed, accuracy."""
     verdict = _judge(measurement, baseline, policy)
     cut = measurement.cut and not measurement.never_began
-    return replace(verdict, reason=f"{verdict.reason}; {measurement.cut}") if cut else verdict
+    return replace(verdict, reason=joined(verdict.reason, measurement.cut)) if cut else verdict
 
 
 def unmeasured(measurement: Measurement, label: str) -> Verdict | None:
@@ -70,7 +68,7 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
 
     changed = differences(baseline.environment, measurement.environment)
     evidence = _evidence(baseline, measurement, changed)
-    notes = _notes(baseline, measurement, changed)
+    notes = _notes(baseline, measurement)
     fields = [
         *changed_case(baseline.case, measurement.case),
         *incomparable(baseline.environment, measurement.environment),
@@ -100,21 +98,15 @@ def _of_speed(
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
     outcome = decide(comparison, policy)
     verdict = ratios.verdict(
-        outcome,
-        comparison,
-        policy,
-        _levels(policy),
-        change=f"{slower(of_log(comparison.log_ratio))} than the baseline",
-        effect=smallest_effect(comparison, policy, policy.again_alpha),
+        outcome, comparison, _levels(policy), smallest_effect(comparison, policy, policy.again_alpha)
     )
-    reason = f"{TITLES[PRIMARY]}: {verdict.reason}"
-    if outcome != "ok" and not comparison.estimated:
-        sessions = f"{plural(len(baseline.sessions), 'session')} of {policy.known_sessions}"
-        reason += f", the noise between sessions being unknown ({sessions})"
+    unknown = outcome != "ok" and not comparison.estimated
+    young = f"the noise between sessions is not known before {policy.known_sessions} of them"
     blamed = _blamed(outcome, baseline.environment, measurement.environment)
     return replace(
         verdict,
-        reason="; ".join([reason, *blamed, *notes]),
+        reason="; ".join([*([young] if unknown else []), *blamed, *notes]),
+        level=Level(baseline.step_time, baseline.step_time * of_log(comparison.log_ratio)),
         p_value=comparison.p_value(policy.limit),
         policy=policy.label,
         evidence=replace(
@@ -129,8 +121,9 @@ def judge_pairs(
     evidence: PairsEvidence | None,
     policy: PairPolicy,
     others: Sequence[Verdict] = (),
+    level: Level | None = None,
 ) -> Verdict:
-    """Judge the speed of a case: first never begun, failed and invalid, then the decision of the pairs.
+    """Judge a case: first never begun, failed and invalid, then the decision of the pairs on its speed.
 
     It is not ok if, by the verdict on the mean step among `others`, that looks longer when the pairs end.
     """
@@ -138,15 +131,11 @@ def judge_pairs(
         return verdict
     if decision is None or evidence is None:
         return Verdict("failed", "no pair was measured", policy=policy.label)
-    alike = "" if evidence.differences else f"; {SAME_ARMS}"
-    apart = f"; {evidence.apart}" if evidence.apart else ""
-    title = TITLES[PRIMARY] if measurement.case.timed else measurement.case.name
-    outcome, reason = decision.verdict.outcome, f"{title}: {decision.verdict.reason}"
-    open_mean = next((other for other in others if other.metric == MEAN and sequential.leans(other, policy)), None)
-    if open_mean and outcome in ("ok", "improved"):
-        outcome, reason = "inconclusive", f"{TITLES[MEAN]}: {open_mean.reason}; {reason}"
-    reason = f"{reason}; {evidence.stopped}{alike}{apart}"
-    return replace(decision.verdict, outcome=outcome, reason=reason, policy=policy.label, evidence=evidence)
+    verdict = replace(decision.verdict, level=level, policy=policy.label, evidence=evidence)
+    open_mean = any(other.metric == MEAN and sequential.leans(other, policy) for other in others)
+    if open_mean and verdict.outcome in ("ok", "improved"):
+        return replace(verdict, outcome="inconclusive", speed=SpeedVerdict(verdict.outcome, verdict.reason))
+    return verdict
 
 
 def _blamed(outcome: Outcome, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -179,7 +168,7 @@ def on_changed_host(
     if elsewhere:
         evidence = _evidence(baseline, measurement, changed)
         return Verdict("not_comparable", reason, policy=policy.label, evidence=evidence, host_changed=True)
-    return replace(verdict, reason=f"{reason}; {verdict.reason}", host_changed=True)
+    return replace(verdict, reason=joined(reason, verdict.reason), host_changed=True)
 
 
 def decide(comparison: SessionComparison, policy: Policy) -> Outcome:
@@ -233,13 +222,11 @@ def _evidence(baseline: CaseBaseline, measurement: Measurement, changed: Sequenc
     )
 
 
-def _notes(baseline: CaseBaseline, measurement: Measurement, comparison: Sequence[str]) -> list[str]:
+def _notes(baseline: CaseBaseline, measurement: Measurement) -> list[str]:
     notes = []
     unmeasured = [name for name in sorted(baseline.accuracy) if measurement.median(name) is None]
     if unmeasured:
         notes.append(f"{', '.join(unmeasured)} in the baseline, but not measured this time")
-    if comparison:
-        notes.append(f"changed since the baseline: {few(comparison, SHOWN)}")
     if baseline.expired(measurement.started_at):
         notes.append(f"THE BASELINE EXPIRED on {baseline.expires}: accept a new one")
     return notes

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from ipexperf.judge import ratios
 from ipexperf.judge.ratios import WIDEST, Estimate, Interval, Levels, Spread, of_log, smallest_effect
 from ipexperf.ratio import Ratio
-from ipexperf.units import slower, worse
 from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -90,11 +89,10 @@ def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> tuple[Estimate,
     return Estimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1)), 2 * cut
 
 
-def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False, timed: bool = True) -> Decision:
+def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False) -> Decision:
     """Judge the pairs so far: decided, or to be continued. A number of pairs without a look counts as the last look.
 
-    `timed`: they are ratios of times. The order of the pairs within a look has no effect. Earlier looks
-    are accounted for by the level of this one.
+    The order of the pairs within a look has no effect. Earlier looks are accounted for by the level of this one.
     """
     pairs = len(log_ratios)
     last = last or pairs >= policy.max_pairs or pairs not in policy.looks
@@ -111,18 +109,7 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     rates = levels(pairs, policy, last=last)
     estimated, trimmed = estimate(log_ratios, policy)
     outcome = judged(estimated, policy, rates, last=last)
-    outliers = f", {trimmed} of them trimmed as outliers" if trimmed else ""
-    verdict = ratios.verdict(
-        outcome,
-        estimated,
-        policy,
-        rates,
-        change=f"{(slower if timed else worse)(of_log(estimated.log_ratio))} than the other arm",
-        worse="slowdown" if timed else "change for the worse",
-        effect=smallest_effect(estimated, policy, rates.alarm, rates.ok),
-        overall=Levels(policy.alpha, policy.alpha, policy.ok_alpha),
-        over=f", {pairs} pairs{outliers}",
-    )
+    verdict = ratios.verdict(outcome, estimated, rates, smallest_effect(estimated, policy, rates.alarm, rates.ok))
     verdict = replace(verdict, p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha))
     return Decision(verdict, pairs, done=last or outcome != "inconclusive", trimmed=trimmed)
 

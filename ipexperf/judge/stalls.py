@@ -45,7 +45,7 @@ def of_longest(samples: Sequence[Sample]) -> float:
 def explained(verdicts: Sequence[Verdict], launches: Sequence[Launch]) -> tuple[Verdict, ...]:
     """These verdicts of a case, that on a longer mean step with how it differs from the typical one."""
     return tuple(
-        replace(verdict, reason=f"{verdict.reason}: {why}")
+        replace(verdict, reason=why)
         if verdict.metric == MEAN
         and verdict.outcome in ("regressed", "inconclusive")
         and (verdict.times or 0) > 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.outcomes import has_numbers, row
-from ipexperf.sentences import few
+from ipexperf.sentences import few, joined
 from ipexperf.units import share
 from ipexperf.verdict import SpeedVerdict, Verdict
 
@@ -169,6 +169,6 @@ def named(verdict: Verdict, change: Difference) -> Verdict:
     if not change.text or not has_numbers(verdict.outcome):
         return verdict
     if not change.fails or row(verdict.outcome).fails:
-        return replace(verdict, reason=f"{verdict.reason}; {change.text}")
+        return replace(verdict, reason=joined(verdict.reason, change.text))
     speed = verdict.speed or SpeedVerdict(verdict.outcome, verdict.reason)
-    return replace(verdict, outcome="invalid", reason=f"{change.text}; {verdict.reason}", speed=speed)
+    return replace(verdict, outcome="invalid", reason=change.text, speed=speed)

@@ -14,7 +14,7 @@ from ipexperf.outcomes import StructureGate
 from ipexperf.proof import sections
 from ipexperf.proof.sections import Section, StructureChange
 from ipexperf.result import parts_of_work
-from ipexperf.verdict import Structure, Verdict
+from ipexperf.verdict import Structure
 
 Fingerprint = Mapping[str, Any]
 COMPARE = {
@@ -210,12 +210,6 @@ def _other_batch(old: Sequence[Mapping[str, Any]] | None, new: Sequence[Mapping[
         for name in ("mean", "rms")
     )
     return ["other values in the batch"] if other else []
-
-
-def with_structure(verdict: Verdict, structure: Structure) -> Verdict:
-    """The verdict on a case with what ran. Other work comes first in its reason."""
-    reason = f"{structure.work}; {verdict.reason}" if structure.work else verdict.reason
-    return replace(verdict, structure=structure, reason=reason)
 
 
 def other_operations(before: int | None, after: int | None) -> str:

@@ -1,20 +1,20 @@
-"""The text of a failed test: the case, the change, the baseline, the reason, and how to reproduce or accept it."""
+"""The text of a failed test: the verdict, what differs, what ran otherwise, and how to reproduce or accept it."""
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ipexperf.case import AGAINST
-from ipexperf.outcomes import has_numbers
+from ipexperf.judge.sentence import details, headline
+from ipexperf.outcomes import has_numbers, row
 from ipexperf.redaction import without_numbers
 from ipexperf.report import faq
-from ipexperf.report.lines import Page
-from ipexperf.report.moved import changed
-from ipexperf.result import METRICS, PRIMARY, THROUGHPUT, Launch, Measurement
-from ipexperf.units import digits, percent, plural, seconds
-from ipexperf.verdict import BaselineEvidence, Evidence, PairsEvidence, Structure, Verdict
+from ipexperf.report.functions import counts
+from ipexperf.report.lines import Page, wrapped
+from ipexperf.result import Launch, Measurement
+from ipexperf.units import plural
+from ipexperf.verdict import BaselineEvidence, Structure, Verdict
 
 LABEL = 12
 LOG_LINES = 12
@@ -24,10 +24,9 @@ LOG_LINES = 12
 def failure_block(
     measurement: Measurement, verdict: Verdict, differences: Sequence[str], reproduce: str, accept: str
 ) -> str:
-    """The text shown for a failed case instead of a traceback."""
-    structure = f", {_alarm(verdict.structure)}" if verdict.structure is not None and verdict.structure.fails else ""
-    speed = f", speed alone: {verdict.speed.outcome}" if verdict.speed and verdict.outcome == "invalid" else ""
-    lines = [f"{measurement.case.label}: {verdict.outcome.upper()}{structure}{speed}"]
+    """The text shown for a failed case instead of a traceback. Its first line is also in pytest's short summary."""
+    alarm = _alarm(verdict.structure) if verdict.structure and not row(verdict.outcome).fails else ""
+    lines = wrapped(f"{alarm or verdict.outcome.upper()}: {headline(verdict)}")
     for label, text in _rows(measurement, verdict, differences, reproduce, accept):
         indent = " " * (LABEL + 2)
         # Never wrap commands and logs, because people copy them.
@@ -45,19 +44,23 @@ def failure_block(
 def _rows(
     measurement: Measurement, verdict: Verdict, differences: Sequence[str], reproduce: str, accept: str
 ) -> Iterator[tuple[str, str]]:
-    yield "why", verdict.reason
+    case = measurement.case
+    if case.inputs:
+        yield "case", case.label
     if verdict.outcome == "failed":
         yield from _failures(measurement.counted)
     elif verdict.outcome == "invalid":
         yield from _checks(measurement.counted)
-    new = measurement.median(PRIMARY)
-    if new is not None and verdict.outcome != "failed":
-        yield "measured", _measured(measurement, new)
+    yield from _listed("differs", differences)
+    if isinstance(verdict.evidence, BaselineEvidence):
+        yield "baseline", _baseline(verdict.evidence)
+    elif verdict.pairs:
+        yield AGAINST, verdict.pairs.against
+    structure = verdict.structure
+    unsure = [structure.reason] if structure and structure.outcome in ("changed", "unstable") else []
+    yield from _listed("besides", [*counts(measurement), *details(verdict)] or unsure)
+    if verdict.outcome != "failed":
         yield from (("note", note) for note in _notes(measurement.counted))
-    for other in verdict.moved:
-        yield other.metric, f"{changed(other)}: {other.outcome}"
-    yield from _compared(verdict.evidence, differences, measurement.case.step)
-    yield from _structure_lines(verdict.structure)
     yield "reproduce", reproduce
     if accept and not has_numbers(verdict.alone.outcome):
         yield "accept", f"not possible: what is {verdict.outcome} never becomes a baseline"
@@ -68,35 +71,14 @@ def _rows(
         yield "help", commands
 
 
-def _compared(evidence: Evidence | None, differences: Sequence[str], step: str) -> Iterator[tuple[str, str]]:
-    """The baseline or arm that the case was compared with, and the differences from it."""
-    if isinstance(evidence, PairsEvidence):
-        yield AGAINST, _pairs(evidence)
-        label, none = "differs", "nothing"
-    else:
-        label, none = "changed", "nothing that is recorded of the environment"
-        if evidence is not None:
-            yield "baseline", _baseline(evidence, step)
-    if evidence is not None and not differences:
-        yield label, none
-    for index, line in enumerate(differences):
-        yield "" if index else label, line
-
-
-def _structure_lines(structure: Structure | None) -> Iterator[tuple[str, str]]:
-    """The changes of structure: first the losses, which can only cost time, then all."""
-    if structure is None or structure.outcome in ("same", "unknown"):
-        return
-    for index, loss in enumerate(structure.losses):
-        yield "" if index else "lost", loss
-    by_option = structure.fails and not structure.losses and not structure.work
-    option = " (--perf-structure fail)" if by_option else ""
-    yield "what ran", f"{structure.outcome}{option}: {structure.reason}"
-    for change in structure.changes:
-        yield "", change
+def _listed(label: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """These lines, the first with the label."""
+    yield from (("" if index else label, line) for index, line in enumerate(lines))
 
 
 def _alarm(structure: Structure) -> str:
+    if not structure.fails:
+        return ""
     if structure.losses:
         return "AN OPTIMISATION WAS LOST"
     return "OTHER WORK" if structure.work else "WHAT RAN CHANGED"
@@ -135,24 +117,8 @@ def _notes(launches: Sequence[Launch]) -> Iterator[str]:
         yield f"a launch {note}"
 
 
-def _measured(measurement: Measurement, new: float) -> str:
-    values = measurement.values(PRIMARY)
-    case = measurement.case
-    text = f"{seconds(new)} a {case.step}, median of {plural(len(values), 'launch', 'launches')}"
-    text += f" ({', '.join(seconds(value) for value in values)})" if len(values) > 1 else ""
-    throughput = measurement.median(THROUGHPUT) if case.inputs else None
-    text += f"; {digits(throughput)} {METRICS[THROUGHPUT].unit}" if throughput is not None else ""
-    return text
-
-
-def _pairs(evidence: PairsEvidence) -> str:
-    ratios = ", ".join(percent(math.exp(ratio)) for ratio in evidence.log_ratios if math.isfinite(ratio))
-    return f"{evidence.against}: {plural(len(evidence.log_ratios), 'pair')} ({ratios}); {evidence.stopped}"
-
-
-def _baseline(evidence: BaselineEvidence, step: str) -> str:
-    text = f"{seconds(evidence.step_time)} a {step}, " if evidence.step_time is not None else ""
-    text += f"{plural(evidence.sessions, 'session')} up to {evidence.started_at[:10]}"
+def _baseline(evidence: BaselineEvidence) -> str:
+    text = f"{plural(evidence.sessions, 'session')} up to {evidence.started_at[:10]}"
     text += f", commit {evidence.commit[:12]}" if evidence.commit else ""
     text += f"; accepted by {evidence.accepted_by} on {evidence.accepted_at[:10]}: {evidence.reason}"
     return text + (f"; EXPIRED on {evidence.expires}" if evidence.expired else "")

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from ipexperf.case import ProgramCase
 from ipexperf.judge import growth
+from ipexperf.judge.sentence import details, of_time, sentence
 from ipexperf.proof import answers
 from ipexperf.report.lines import Page, by_meaning, listed, shortened, wrapped
-from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged
-from ipexperf.result import PRIMARY
+from ipexperf.result import PRIMARY, Measurement
 from ipexperf.units import digits, plural, within
 
 SHOWN = 20
@@ -71,9 +71,9 @@ def lines(cases: Sequence[Judged]) -> list[str]:
             rows += [f"{heading}; a {step} ({between}):", *_table(of_kind[:SHOWN])]
         else:
             rows.append(f"{heading}:")
-            for details, alike in itertools.groupby(of_kind[:SHOWN], key=_details):
+            for said, alike in itertools.groupby(of_kind[:SHOWN], key=_said):
                 rows += [f"  {judged.case.name}" for judged in alike]  # never cut, because people copy them
-                rows += details
+                rows += said
         rows += [f"  and {len(of_kind) - SHOWN} more"] if len(of_kind) > SHOWN else []
     return [*rows, *_doubtful(cases)]
 
@@ -105,29 +105,21 @@ def _kind(judged: Judged) -> str:
     return "worse" if verdict.outcome == "regressed" and not verdict.slower else verdict.kind
 
 
-def _details(judged: Judged) -> list[str]:
+def _said(judged: Judged) -> list[str]:
     """What is said of a function below its name."""
     measurement, verdict = judged
-    step = measurement.median(PRIMARY)
-    texts = [shortened(verdict.reason)] if verdict.outcome in ("failed", "invalid") else []
-    if not texts or verdict.speed:
-        unit, higher = judged.case.primary
-        first, *others = findings(verdict, higher=higher)
-        texts = [first if step is None else f"{first}, {within([step], unit)} a {judged.case.step}", *others, *texts]
-    return [f"    {line}" for part in [*texts, *list(_why(judged))[:REASONS]] for line in wrapped(part)]
+    more = [*counts(measurement), *details(verdict)][:REASONS]
+    return [line for part in (sentence(verdict), *more) for line in wrapped(shortened(part), "    ")]
 
 
-def _why(judged: Judged) -> Iterator[str]:
-    """What else than time is another: memory, calls of Python, operators, kernels."""
-    measurement, verdict = judged
+def counts(measurement: Measurement) -> Iterator[str]:
+    """How many calls of Python and operators a step had, where that is another number than before."""
     first = measurement.counted[0] if measurement.counted else None
     sides = [((side or {}).get("beside") or {}) for side in (first.against, first.fingerprint)] if first else [{}, {}]
     for section, name, words in (("python", "calls", "Python calls"), ("counts", "operators", "operators")):
         old, new = ((side.get(section) or {}).get(name) for side in sides)
         if old is not None and new is not None and old != new:
             yield f"{words} {old:,} -> {new:,}"
-    if verdict.structure is not None:
-        yield from (shortened(text) for text in (*verdict.structure.losses, *verdict.structure.changes))
 
 
 def _doubtful(cases: Sequence[Judged]) -> Iterator[str]:
@@ -138,8 +130,8 @@ def _doubtful(cases: Sequence[Judged]) -> Iterator[str]:
     yield from by_meaning("RESULT NOT COMPARED", meanings)
     meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
     yield from listed("SLOWER AND SLOWER", meaning, slowing(cases))
-    valid = [judged for judged in cases if judged.verdict.outcome != "invalid"]  # the rows of others say it already
-    answered = [(judged.case.name, pairs.answers) for judged in valid if (pairs := judged.verdict.pairs)]
+    counted = [judged for judged in cases if _kind(judged) in IN_TABLES]  # the rows of others say it already
+    answered = [(judged.case.name, pairs.answers) for judged in counted if (pairs := judged.verdict.pairs)]
     other = [f"{name} ({shortened(text)})" for name, text in answered if text]
     yield from listed("OTHER RESULTS", "what the function returned is not what it was", other)
 

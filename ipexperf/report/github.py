@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ipexperf.judge.sentence import sentence
 from ipexperf.report import functions, markdown
 from ipexperf.report.advice import advice
 from ipexperf.report.markdown import CaseRow
@@ -45,9 +46,9 @@ def annotated(cases: Iterable[CaseRow], line: str, *, fails: bool) -> list[str]:
         if structure is not None and structure.fails and structure.losses:
             by_level["error"].append((f"lost: {name}", "; ".join(structure.losses)))
         elif row.verdict.fails:
-            by_level["error"].append((f"{row.outcome}: {name}", row.verdict.reason))
+            by_level["error"].append((f"{row.outcome}: {name}", sentence(row.verdict)))
         if row.verdict.contended:
-            by_level["warning"].append((f"contended: {name}", row.verdict.reason))
+            by_level["warning"].append((f"contended: {name}", sentence(row.verdict)))
         if structure is not None and structure.outcome == "changed":
             by_level["warning"].append((f"what ran changed: {name}", "; ".join(structure.changes) or structure.reason))
     return [_command(kind, title, text) for kind, message in by_level.items() for title, text in _limited(message)]

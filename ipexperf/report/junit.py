@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipexperf.judge.sentence import sentence
 from ipexperf.ratio import numbers
 from ipexperf.result import METRICS, Measurement
 from ipexperf.verdict import Verdict
@@ -31,7 +32,7 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
         pairs.append(("structure", verdict.structure.outcome))
         pairs += [("structure_change", change) for change in verdict.structure.changes]
         pairs += [("structure_loss", loss) for loss in verdict.structure.losses]
-    return [*pairs, ("verdict", verdict.outcome), ("reason", verdict.reason), ("policy", verdict.policy)]
+    return [*pairs, ("verdict", verdict.outcome), ("reason", sentence(verdict)), ("policy", verdict.policy)]
 
 
 def of_run(line: str, trouble: str, *, fails: bool) -> list[tuple[str, str]]:

@@ -34,9 +34,10 @@ def shortened(reason: str) -> str:
     return textwrap.shorten(reason, REASON, placeholder=" ...") if len(reason) > REASON else reason
 
 
-def wrapped(text: str) -> list[str]:
-    """Wrap a text. All lines but the first are indented."""
-    return textwrap.wrap(text, Page.width, subsequent_indent="    ", break_on_hyphens=False)
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """Wrap a text. All lines but the first are indented by four more."""
+    wide = textwrap.TextWrapper(Page.width, indent, f"{indent}    ", break_on_hyphens=False)
+    return wide.wrap(text)
 
 
 def labelled(label: str, text: str) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ipexperf import outcomes
 from ipexperf.case import Case, FunctionCase, NetworkCase
-from ipexperf.report.moved import changed, of_time
+from ipexperf.judge.sentence import details, of_time, sentence
 from ipexperf.report.speeds import FACTOR, Speeds
 from ipexperf.report.summary import Judged
 from ipexperf.result import PRIMARY, THROUGHPUT
@@ -19,6 +19,8 @@ from ipexperf.verdict import Verdict
 
 COLUMNS = {NetworkCase: ("batch", "step", "items/s", FACTOR), FunctionCase: ("call",)}
 """The columns with numbers of each kind of case, which has a table of its own."""
+DETAILS = 4
+"""Most sentences on one case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ def text(
     parts = [f"## ipexperf: {summary or 'no case was measured'}\n"]
     if line:
         parts.append(f"**{plain(line)}**\n")
-    parts += [
-        f"- {_why(row)}\n" for row in ordered if outcomes.row(row.outcome).fails or (row.verdict and row.verdict.fails)
+    loud = [
+        outcomes.row(row.outcome).fails or (row.verdict and (row.verdict.fails or row.verdict.moved)) for row in ordered
     ]
-    parts += [f"- {_moved(row)}\n" for row in ordered if row.verdict and row.verdict.moved and not row.verdict.fails]
+    parts += [f"- {_why(row)}\n" for row in itertools.compress(ordered, loud)]
     # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if sentence.startswith(' ') else ''}- {plain(sentence)}\n" for sentence in advice]
     for kind, columns in COLUMNS.items():
@@ -108,22 +110,13 @@ def _line(columns: Sequence[str], row: CaseRow) -> str:
     return f"| {' | '.join((*cells, of_time(row.verdict), row.outcome))} |\n"
 
 
+def _loud(verdict: Verdict | None) -> bool:
+    return verdict is not None and (verdict.fails or bool(verdict.moved))
+
+
 def _why(row: CaseRow) -> str:
-    reason = plain(row.verdict.reason) if row.verdict else ""
-    structure = row.verdict.structure if row.verdict else None
-    lost = structure.losses[:1] if structure and structure.fails else ()
-    changed = structure.changes[:1] if structure and not lost else ()
-    structure_text = "".join(f"; **lost**: {plain(loss)}" for loss in lost)
-    structure_text += "".join(f"; what ran changed: {plain(change)}" for change in changed)
-    name = f"{outcomes.row(row.outcome).emoji} {code(row.case.label)}"
-    return f"{name}: **{row.outcome}**: {reason}{structure_text}"
-
-
-def _moved(row: CaseRow) -> str:
-    """The metrics of a case that became better, or worse without failing it."""
-    assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
-    texts = ", ".join(f"{verdict.metric} {changed(verdict)}" for verdict in row.verdict.moved)
-    return f"{outcomes.row('improved').emoji} {code(row.case.label)}: {plain(texts)}"
+    texts = [sentence(row.verdict), *details(row.verdict)][:DETAILS] if row.verdict else []
+    return f"{outcomes.row(row.outcome).emoji} {code(row.case.label)}: **{row.outcome}**: {plain('; '.join(texts))}"
 
 
 def code(text: str) -> str:

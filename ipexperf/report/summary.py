@@ -50,8 +50,6 @@ class Summary:
     """The ids of accepted cases that it should have measured."""
     commands: Sequence[tuple[str, str]] = ()
     """Where to look next, and what each command does."""
-    reasons: bool = False
-    """Whether a case that failed has its reason below its row. In a run its test has said it."""
 
     @classmethod
     def of(

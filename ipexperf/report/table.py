@@ -10,19 +10,19 @@ from dataclasses import dataclass
 
 from ipexperf.case import AGAINST, Case, NetworkCase
 from ipexperf.judge.rounds import OddProcess, Pools, odd
+from ipexperf.judge.sentence import BEYOND_DOUBT, details, of_time, sentence
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
 from ipexperf.plan.groups import groups
 from ipexperf.proof import roof_lines
 from ipexperf.report import functions
 from ipexperf.report.advice import UNSOUND, advice
-from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, listed, named, wrapped
-from ipexperf.report.moved import changed, of_time
+from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, listed, named, shortened, wrapped
 from ipexperf.report.speeds import FACTORS
 from ipexperf.report.summary import Judged, Summary
 from ipexperf.report.words import labels
 from ipexperf.result import METRICS, PRIMARY, Column, Measurement, Metric, RoundRecord
 from ipexperf.units import amount, digits, plural
-from ipexperf.verdict import Structure
+from ipexperf.verdict import Structure, Verdict
 
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
@@ -30,9 +30,9 @@ OF_ROOF = "of_roof"
 LEFT = ("case", "accuracy", *FACTORS, VS_BASELINE, OTHER_ARM, "verdict")
 """Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
+MOST_SAID = 3
+"""Most sentences below a case. `ipexperf show RUN CASE` has all."""
 SHARES = "what each ablated knob is worth:"
-DETAILED = 4
-"""Most cases to show with how they run other kernels. The rest are counted; `ipexperf show RUN CASE` shows all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def summary_lines(summary: Summary) -> list[str]:
     lines += functions.lines(summary.functions)
     lines += [*_dropped(summary.rounds), *_odd(summary.rounds, summary.speeds.pools)]
     lines += _all_wrapped(_shares(summary))
-    lines += [*_loud(networks), *_moved(networks)]
-    lines += _all_wrapped(_structures(networks))
+    lines += _loud(networks)
+    lines += _structures(networks)
     if summary.left_out:
         total = sum(summary.left_out.values())
         lines.append(f"left out: {plural(total, 'cell')} of the matrix")
@@ -152,7 +152,7 @@ def _rows(summary: Summary, name: str, factors: Mapping[NetworkCase, str]) -> li
         for case in sorted(group.cases, key=lambda case: (urgency(case), case != plainest)):
             judged = summary.networks[case]
             rows.append(_row(case, judged, {name: factors.get(case, "-"), versus: of_time(judged.verdict)}))
-            rows += [f"    {judged.verdict.reason}"] if summary.reasons and judged.verdict.fails else []
+            rows += _said(judged.verdict)
             if (twin := summary.speeds.twin(case)) is not None:
                 differs = " DIFFERS" if twin.distrusted else ""
                 rows.append(RowBelow(TWIN, f"{twin.ratio(inverted=True).precise}{differs}"))
@@ -292,41 +292,22 @@ def _loud(cases: Sequence[Judged]) -> Iterator[str]:
         yield f"{', '.join(fine)} of {plural(len(cases), 'case')}"
 
 
-def _moved(cases: Sequence[Judged]) -> Iterator[str]:
-    """A line for each other metric that became worse or better, with the cases in which it did."""
-    others = [(judged.case, other) for judged in cases for other in judged.verdict.moved]
-    for outcome, word in (("regressed", "WORSE"), ("improved", "better")):
-        for metric in METRICS:
-            alike = [(case, other) for case, other in others if (other.outcome, other.metric) == (outcome, metric)]
-            if alike:
-                names = [f"{case.id} {changed(other)}" for case, other in alike]
-                yield from labelled(f"{word} {metric} ({len(names)})", named(names))
+def _said(verdict: Verdict) -> list[str]:
+    """The verdict in a sentence, and what else is known, below the row of a case that failed or changed."""
+    lost = verdict.structure is not None and verdict.structure.losses
+    loud = verdict.fails or verdict.outcome in BEYOND_DOUBT or verdict.moved or lost
+    texts = [sentence(verdict), *details(verdict)][:MOST_SAID] if loud else []
+    return [f"    {shortened(text)}" for text in texts]
 
 
 def _structures(cases: Sequence[Judged]) -> Iterator[str]:
     """Lines for cases whose kernels differ from those of their baseline, and for unstable ones."""
-    structures = [
-        (judged.case.id, structure) for judged in cases if (structure := judged.verdict.structure) is not None
-    ]
+    structures = [(judged.case.id, judged.verdict.structure or Structure("same")) for judged in cases]
     pairs = any(AGAINST in dict(judged.case.knobs) for judged in cases)
-    lost = [(name, structure) for name, structure in structures if structure.losses and not pairs]
-    others = [entry for entry in structures if entry[1].outcome == "changed" and entry not in lost]
+    whose = "the other arm does" if pairs else "their baseline did"
+    lost = [name for name, structure in structures if structure.losses and not pairs]
+    yield from listed("OPTIMISATIONS LOST", "these run what can only cost time", lost)
+    changed = [name for name, structure in structures if structure.outcome == "changed" and name not in lost]
+    yield from listed("STRUCTURE CHANGED", f"these run different kernels than {whose}", changed)
     unstable = [name for name, structure in structures if structure.outcome == "unstable"]
-    if lost:
-        yield f"OPTIMISATIONS LOST ({len(lost)}): these run what can only cost time"
-        yield from _first([(name, structure.losses, structure) for name, structure in lost])
-    if others:
-        whose = "the other arm does" if pairs else "their baseline did"
-        yield f"STRUCTURE CHANGED ({len(others)}): these run different kernels than {whose}"
-        yield from _first([(name, structure.changes, structure) for name, structure in others])
-    if unstable:
-        yield f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {named(unstable)}"
-
-
-def _first(cases: Sequence[tuple[str, Sequence[str], Structure]]) -> Iterator[str]:
-    """A line for each of the first cases: its first change, or else the reason."""
-    for name, changes, structure in cases[:DETAILED]:
-        more = f" (and {plural(len(changes) - 1, 'more change')})" if len(changes) > 1 else ""
-        yield f"    {name}: {changes[0] if changes else structure.reason}{more}"
-    if len(cases) > DETAILED:
-        yield f"    and {plural(len(cases) - DETAILED, 'more case')}"
+    yield from listed("STRUCTURE UNSTABLE", "the kernels differ from step to step", unstable)

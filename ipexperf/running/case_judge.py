@@ -178,7 +178,7 @@ class CaseJudge:
         if same is not None:
             now = answers.common(launch.answers for launch in measurement.counted)
             verdict = answers.named(verdict, answers.difference(same.answers, now))
-        return structure.with_structure(verdict, compared)
+        return dataclasses.replace(verdict, structure=compared)
 
     def _accepted_fingerprint(self, before: CaseBaseline) -> Mapping[str, Any] | None:
         """The fingerprint of the run whose baseline was accepted, if this history has it."""

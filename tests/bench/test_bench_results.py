@@ -65,8 +65,8 @@ def test_equal_results_are_equal() -> None:
         ({1}, {2}, "its answers changed: set of 1 -> set of 2"),
         (1, None, "its answers changed: 1 -> None"),
         (1, "1", "its answers changed: 1 -> '1'"),
-        ({"price": 19.99}, {"price": 19.991}, "its answers changed: result['price']: 19.99 -> 19.991 (bound 1e-07%)"),
-        ([1e9, 1.0, 2.0], [1e9, 3.0, 2.5], "its answers changed: result[1]: 1 -> 3 (bound 0.01%)"),
+        ({"price": 19.99}, {"price": 19.991}, "its answers changed: result['price']: 19.99 -> 19.991 (bound 1e-07 %)"),
+        ([1e9, 1.0, 2.0], [1e9, 3.0, 2.5], "its answers changed: result[1]: 1 -> 3 (bound 0.01 %)"),
         ([1e9, 1, 2], [1e9, 3, 3], "its answers changed: result[1]: 1 -> 3 and 1 more"),
         ([math.inf, 1.0], [-math.inf, 1.0], "its answers changed: result[0]: inf -> -inf"),
         ([math.inf, 1.0], [math.nan, 1.0], "its answers changed: result[0]: inf -> nan"),
@@ -147,7 +147,7 @@ def test_what_differs_between_processes_of_the_same_code_is_not_compared_and_the
     before, now = ([results.sketch({"id": identity, "price": price}) for identity in "ab"] for price in (1.5, 2.5))
     assert answers.uncompared(answers.common(before)) == "result['id'] is another one in each process"
     found = answers.difference(*map(answers.common, (before, now)))
-    assert found.text == "its answers changed: result['price']: 1.5 -> 2.5 (bound 0.01%)"
+    assert found.text == "its answers changed: result['price']: 1.5 -> 2.5 (bound 0.01 %)"
 
 
 ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text() | st.binary()

@@ -163,7 +163,7 @@ def of_answers(size: float, loss: float) -> Callable[[ArmResult], ArmResult]:
     return answering
 
 
-CHANGED = "its answers changed: 1 -> 1.12 (bound 0.01%)"
+CHANGED = "its answers changed: 1 -> 1.12 (bound 0.01 %)"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ CHANGED = "its answers changed: 1 -> 1.12 (bound 0.01%)"
     [
         ("", of_answers(1.12, 2.0), "ok", CHANGED),
         ("a lock", of_answers(1.12, 2.0), "invalid", CHANGED),
-        ("a lock", of_answers(1.0, 1.5), "invalid", "loss changed from the baseline's 2 to 1.5, more than 5%"),
+        ("a lock", of_answers(1.0, 1.5), "invalid", "loss changed from the baseline's 2 to 1.5, more than 5 %"),
         ("a lock", of_answers(1.0, 2.01), "ok", ""),
     ],
 )

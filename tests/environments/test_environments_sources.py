@@ -267,15 +267,15 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, sentence: str
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("a\nb\n", "a\nc\n", "net.py, line 2: 'b' -> 'c'"),
-        ("a\n", "a\nb\n", "net.py, line 2: nothing -> 'b'"),
-        ("a\nb\nc\n", "a\nx\ny\n", "net.py, line 2: 'b' -> 'x', and 1 more line"),
-        ("a\nb\n", "\na\n\nc\n", "net.py, line 4: 'b' -> 'c'"),
-        ("a\nb\n", "a\n", "net.py, line 2: 'b' -> nothing"),
+        ("a\nb\n", "a\nc\n", "net.py:2 'b' -> 'c'"),
+        ("a\n", "a\nb\n", "net.py:2 'b' added"),
+        ("a\nb\nc\n", "a\nx\ny\n", "net.py:2 'b' -> 'x', and 1 more line"),
+        ("a\nb\n", "\na\n\nc\n", "net.py:4 'b' -> 'c'"),
+        ("a\nb\n", "a\n", "net.py:2 'b' removed"),
         (
             f"{'a' * 70}b{'d' * 70}",
             f"{'a' * 70}c",
-            f"net.py, line 1: '...{'a' * 15}b{'d' * 44}...' -> '...{'a' * 15}c'",
+            f"net.py:1 '...{'a' * 15}b{'d' * 44}...' -> '...{'a' * 15}c'",
         ),
         ("a\n", "a\n\n", "net.py: changed"),
         ("a\n", None, "net.py: gone"),
@@ -294,11 +294,11 @@ def test_the_line_that_changed_first_is_shown(tmp_path: Path, old: str | None, n
 @pytest.mark.parametrize(
     ("ran", "text"),
     [
-        ((), "lib/net.py, line 1: 'A = 1' -> 'A = 2', and 3 more lines"),
-        (("net.py: last", "net.py: first"), "lib/net.py, line 10: 'return 3' -> 'return 4', and 3 more lines"),
-        (("net.py: other", "net.py: inner"), "lib/net.py, line 5: 'return 1' -> 'return 2', and 3 more lines"),
-        (("net.py: first",), "lib/net.py, line 7: 'return inner' -> 'return inner()', and 3 more lines"),
-        (("other.py: last", "last"), "lib/net.py, line 1: 'A = 1' -> 'A = 2', and 3 more lines"),
+        ((), "lib/net.py:1 'A = 1' -> 'A = 2', and 3 more lines"),
+        (("net.py: last", "net.py: first"), "lib/net.py:10 'return 3' -> 'return 4', and 3 more lines"),
+        (("net.py: other", "net.py: inner"), "lib/net.py:5 'return 1' -> 'return 2', and 3 more lines"),
+        (("net.py: first",), "lib/net.py:7 'return inner' -> 'return inner()', and 3 more lines"),
+        (("other.py: last", "last"), "lib/net.py:1 'A = 1' -> 'A = 2', and 3 more lines"),
     ],
 )
 def test_a_changed_line_of_a_function_that_ran_comes_before_others(

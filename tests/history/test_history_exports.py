@@ -156,5 +156,10 @@ def test_pytorchs_database_gets_a_record_for_each_metric_with_its_verdict(path):
     assert time["dependencies"]["torch"] == {"version": "2.8.0+cpu"}
     told = time["metric"]
     assert told["benchmark_values"] == list(STEPS)
-    words = {"unit": "s", "higher_is_better": "false", "verdict": "regressed", "reason": "12 % slower"}
+    words = {
+        "unit": "s",
+        "higher_is_better": "false",
+        "verdict": "regressed",
+        "reason": "12.0 % slower (+10.0 to +14.0 %); 12 % slower",
+    }
     assert told["extra_info"] == {**words, "ratio": "1.12", "lo": "1.1", "hi": "1.14"}

@@ -13,6 +13,7 @@ from judge_records import QUIET, baseline, measurement
 
 from ipexperf.judge import screen
 from ipexperf.judge.policy import PairPolicy, Policy
+from ipexperf.judge.sentence import sentence
 from ipexperf.ratio import numbers
 from ipexperf.verdict import Verdict
 
@@ -79,7 +80,7 @@ def test_swapping_the_sides_mirrors_the_verdict(one: list[float], other: list[fl
 def test_any_numbers_give_an_outcome_that_json_can_hold(new: list[float]) -> None:
     """No launch, one launch, infinite and missing numbers."""
     found = judged(new, [list(session) for session in QUIET])
-    assert found.reason
+    assert sentence(found)
     json.dumps(asdict(found), allow_nan=False)
     if not new:
         assert found.outcome == "failed"

@@ -16,16 +16,14 @@ from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.run import settle
 from ipexperf.judge.spread import usual_noise
-from ipexperf.outcomes import Outcome
+from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.ratio import Ratio
 from ipexperf.units import percent
 from ipexperf.verdict import BaselineEvidence, Verdict
 
 POLICY = Policy()
-SLOW = Verdict("regressed", "20 % slower", ratio=Ratio(1.2, 1.15, 1.25), policy="p", evidence=BaselineEvidence(run="a"))
-OK = Verdict(
-    "ok", "a slowdown above 5 % is excluded", ratio=Ratio(1.01), policy="p", evidence=BaselineEvidence(run="b")
-)
+SLOW = Verdict("regressed", ratio=Ratio(1.2, 1.15, 1.25), policy="p", evidence=BaselineEvidence(run="a"))
+OK = Verdict("ok", ratio=Ratio(1.01), policy="p", evidence=BaselineEvidence(run="b"))
 
 
 def test_the_numbers_of_a_case_that_was_measured_twice_are_of_all_its_launches() -> None:
@@ -38,13 +36,13 @@ def test_the_numbers_of_a_case_that_was_measured_twice_are_of_all_its_launches()
     assert (found.outcome, found.ratio, found.reason) == ("ok", Ratio(1.02), OK.reason)
     once = remeasure.settle(SLOW, OK, many)
     assert once.times == 1.02
-    assert once.reason.endswith(f"ok: {OK.reason}; +2.0 % over all launches")
+    assert once.reason == "measured twice in this run: +20.0 % at first, +1.0 % the second time"
 
 
 def test_a_case_that_looks_slow_only_over_all_launches_is_inconclusive() -> None:
     found = remeasure.settle(OK, OK, SLOW)
     assert (found.outcome, found.fails) == ("inconclusive", False)
-    assert found.reason.startswith("it looks slower over all launches, and did not at first (")
+    assert found.reason == "measured twice in this run: +1.0 % at first, +1.0 % the second time"
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid"])
@@ -94,12 +92,8 @@ def test_the_final_reason_mentions_a_first_verdict_of_regressed(
     told = "by an unknown share" if before is None else percent(before)
     assert told in found.reason
     assert why in found.reason
-    if outcome == "regressed":
-        assert (found.outcome, found.times) == ("regressed", after)
-        assert "measured twice in this run" in found.reason
-    else:
-        assert found.reason.startswith("it looked slower at first (")
-        assert found.outcome in ("inconclusive", outcome)
+    assert ("measured twice in this run" in found.reason) is has_numbers(outcome)
+    assert found.outcome in (("regressed",) if outcome == "regressed" else ("inconclusive", outcome))
     others = {str(number): replace(SLOW, p_value=1e-4, evidence=KNOWN) for number in range(6)}
     run = settle({"a": found, **others}, POLICY.for_run())
     assert run.verdicts["a"].reason.endswith(found.reason)

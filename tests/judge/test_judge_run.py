@@ -98,7 +98,7 @@ def test_only_cases_with_known_noise_show_a_shift_of_the_platform(facts: Baselin
     unmoved = {f"new {x}": replace(WEAK, evidence=facts, ratio=Ratio(1.0)) for x in range(20)}
     moved = settle({**unmoved, **{str(x): WEAK for x in range(5)}}, POLICY)
     assert moved.fails
-    assert "; platform shift: the median of 5 stable cases is 20.0% slower than its baseline (5 " in moved.line
+    assert "; platform shift: the median of 5 stable cases is 20.0 % slower than its baseline (5 " in moved.line
 
 
 def test_a_shift_of_the_platform_is_one_line() -> None:
@@ -110,7 +110,7 @@ def test_a_shift_of_the_platform_is_one_line() -> None:
     assert {run.verdicts[str(x)].policy for x in range(6)} == {POLICY.for_run().label}
     assert run.verdicts["far"].outcome == "regressed"
     assert run.line == (
-        "platform shift: the median of 7 stable cases is 20.0% slower than its baseline (6 cases moved with it); "
+        "platform shift: the median of 7 stable cases is 20.0 % slower than its baseline (6 cases moved with it); "
         "changed for all: torch: 2.8.0 -> 2.9.0"
     )
 
@@ -149,10 +149,10 @@ def test_a_faster_platform_is_no_list_of_improvements() -> None:
     run = settle({"slow": SLOW, **{str(x): fast for x in range(6)}}, POLICY)
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["slow"].outcome == "regressed"
-    assert "20.0% faster" in run.line
+    assert "20.0 % faster" in run.line
     assert not settle({str(x): fast for x in range(6)}, POLICY).fails
     mixed = {f"weak {x}": WEAK for x in range(3)} | {str(x): replace(fast, ratio=Ratio(0.5)) for x in range(3)}
-    assert "is 22.5% faster" in settle(mixed, POLICY).line
+    assert "is 22.5 % faster" in settle(mixed, POLICY).line
     assert not settle(mixed, POLICY).fails
 
 

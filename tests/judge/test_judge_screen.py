@@ -14,6 +14,7 @@ from judge_records import CASE, ENVIRONMENT, QUIET, baseline, ends, environment,
 from ipexperf.case import NetworkCase
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide, judge, on_changed_host
+from ipexperf.judge.sentence import sentence
 from ipexperf.judge.spread import centre, compare, usual_noise
 from ipexperf.result import Check, Measurement
 
@@ -56,9 +57,9 @@ def test_other_software_is_noted_and_never_silences_the_alarm() -> None:
     lost = environment(variables={"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}, software={"torch": "2.9.0"})
     verdict = judge(measurement([0.02, 0.0201, 0.0199], where=lost), baseline(), POLICY)
     assert verdict.outcome == "regressed"
-    assert "ONEDNN_MAX_CPU_ISA: unset -> AVX512_CORE, torch: 2.8.0 -> 2.9.0" in verdict.reason
+    assert sentence(verdict).endswith("; ONEDNN_MAX_CPU_ISA: unset -> AVX512_CORE and 1 more difference")
     assert verdict.evidence is not None
-    assert len(verdict.evidence.differences) == 2
+    assert verdict.evidence.differences[1] == "torch: 2.8.0 -> 2.9.0"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_doubled_time_is_caught_with_three_sessions() -> None:
     assert 1.05 < low < (verdict.times or 0.0) < high
     assert verdict.p_value is not None
     assert verdict.p_value < POLICY.again_alpha
-    assert "surely more than 2%" in verdict.reason
+    assert sentence(verdict).startswith("99.7 % slower: 10.0 -> 20.0 ms (1.8 to 2.2 times; 3 sessions)")
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
@@ -113,7 +114,7 @@ def test_with_the_noise_between_sessions_unknown_there_is_no_all_clear(sessions:
     known = baseline(QUIET[:sessions])
     verdict = judge(measurement([0.01] * 3), known, usual_noise([known.log_times], POLICY))
     assert verdict.outcome == "inconclusive"
-    assert "noise between sessions being unknown" in verdict.reason
+    assert "the noise between sessions is not known before 3 of them" in verdict.reason
 
 
 def test_one_quiet_session_suffices_to_catch_a_slowdown_and_a_loud_one_does_not() -> None:
@@ -125,16 +126,13 @@ def test_one_quiet_session_suffices_to_catch_a_slowdown_and_a_loud_one_does_not(
 
 
 def test_a_slowdown_under_the_same_software_and_source_is_said_to_be_of_the_machine() -> None:
-    """With what else differs. Where the source is not known, or a variable differs, nothing is claimed."""
+    """Where the source is not known, or a variable differs, nothing is claimed."""
     same = {**ENVIRONMENT, "source": {"net.py": "a"}}
     slow = [0.02, 0.0201, 0.0199]
     newer = {**same, "hardware": {**same["hardware"], "kernel": "6.2"}}
     known = baseline(where={**same, "hardware": {**same["hardware"], "kernel": "6.1"}})
     reason = judge(measurement(slow, where=newer), known, POLICY).reason
-    assert (
-        "; same software, same source: the machine or the data; changed since the baseline: kernel: 6.1 -> 6.2"
-        in reason
-    )
+    assert reason == "same software, same source: the machine or the data"
     for where in (ENVIRONMENT, {**same, "source": {"net.py": "b"}}, {**same, "variables": {"A": "1"}}):
         found = judge(measurement(slow, where=where), known, POLICY)
         assert (found.outcome, "the machine" in found.reason) == ("regressed", False)
@@ -162,7 +160,7 @@ def test_another_governor_is_said_first_and_the_speed_is_judged_all_the_same() -
     assert found.fails
     assert found.times == pytest.approx(1, abs=0.02)
     assert found.reason.startswith(
-        "this host is not what it was when the baseline was accepted: governor: performance -> powersave; "
+        "this host is not what it was when the baseline was accepted: governor: performance -> powersave"
     )
     alike = measurement([0.01] * 3, where=HOST)
     assert not on_changed_host(judge(alike, known, POLICY), alike, known, POLICY).fails
@@ -184,7 +182,7 @@ def test_the_reason_counts_missing_launches_whatever_the_verdict(values: list[fl
     cut = replace(measurement(values), cut="the budget was spent after 1 of 3 launches")
     verdict = judge(cut, baseline(), POLICY)
     assert verdict.outcome == outcome
-    assert verdict.reason.endswith("; the budget was spent after 1 of 3 launches")
+    assert sentence(verdict).endswith("; the budget was spent after 1 of 3 launches")
     assert judge(cut, None, POLICY).reason.endswith("; the budget was spent after 1 of 3 launches")
 
 

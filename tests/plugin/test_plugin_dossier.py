@@ -44,8 +44,8 @@ def test_a_slower_function_leaves_a_page_a_script_and_both_traces(functions: Fun
     [folder] = (functions.path / "out").iterdir()
     assert f"dossier: out/{folder.name}/index.html" in said
     told = dossier(functions.path / "out")
-    assert told["lines"][0].endswith("regressed")
-    assert told["lines"][1].startswith("What differs: library.py, line 3: ")
+    assert "% slower: " in told["lines"][0] or " times slower: " in told["lines"][0]
+    assert told["lines"][1].startswith("What differs: library.py:3 ")
     assert "library.py: total" in told["lines"][2]
     assert {file["name"] for file in told["files"]} == {"a/trace.json.gz", "b/trace.json.gz", "reproduce.py"}
     [(name, difference)] = told["source"]

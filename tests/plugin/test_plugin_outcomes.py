@@ -165,7 +165,7 @@ def test_what_is_wrong_or_unproven_fails_with_a_readable_block(suite: Suite) -> 
         ("wrong", "accuracy", "fidelity: found"),
         ("unproven", "proof", "dtype: found a dtype nobody asked for, expected fp32"),
     ):
-        assert f"{ID.format(model)} (batch 1): INVALID" in out
+        assert f"  case        {ID.format(model)} (batch 1)" in out
         properties, failure = told[f"test_it[{ID.format(model)}]"]
         assert properties["verdict"] == "invalid"
         assert failure is not None
@@ -249,7 +249,7 @@ def test_a_regression_against_the_baseline_fails(suite: Suite) -> None:
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
-    assert f"{ID.format('tiny')} (batch 1): REGRESSED" in out
+    assert "REGRESSED: " in out
     assert "accepted by tester" in out
     assert "ipexperf baseline accept" in out
     assert "Traceback" not in out

@@ -99,7 +99,7 @@ def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Su
     result.assert_outcomes(passed=6, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
-    headline = "platform shift: the median of 6 stable cases is 20.0% slower than its baseline (6 cases moved with it)"
+    headline = "platform shift: the median of 6 stable cases is 20.0 % slower than its baseline (6 cases moved with it)"
     assert out.count(headline) == 1
     assert of_suite(suite) == {"run_fails": "yes", "run_says": headline}
     assert out.index(headline) < out.index("THE RUN FAILS: no test failed") < out.index("time vs baseline")
@@ -120,7 +120,7 @@ def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> Non
     result.assert_outcomes(failed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
-    assert "platform shift: the median of 6 stable cases is 20.0% slower" in out
+    assert "platform shift: the median of 6 stable cases is 20.0 % slower" in out
     assert "THE RUN FAILS" not in out
     assert newest(suite) == ["platform_shift"] * 6
     assert suite.query("SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome") == [

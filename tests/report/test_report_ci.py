@@ -83,7 +83,7 @@ def test_a_message_cannot_contain_a_command():
     """A line end would begin another line, and so another command."""
     told = github.annotated(rows(slow=replace(SLOW, reason="bad\n::set-output name=x::y\r100%")), "", fails=True)
     assert len(told) == 1
-    assert told[0].endswith("::bad%0A::set-output name=x::y%0D100%25")
+    assert told[0].endswith("; bad%0A::set-output name=x::y%0D100%25")
     assert "\n" not in told[0]
 
 

@@ -1,16 +1,11 @@
-"""Fingerprints in a line, and what the summary says of those that changed."""
+"""Fingerprints in a line."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from report_records import PLAIN, measurement, told
-
 from ipexperf.proof import fingerprint_lines
-from ipexperf.verdict import Structure, Verdict
 
-CHANGED = Verdict("ok", "within the noise", structure=Structure("changed", "this history does not have the run"))
 FINGERPRINT: dict[str, Any] = {
     "version": 1,
     "digest": "0123456789abcdef",
@@ -29,15 +24,6 @@ FINGERPRINT: dict[str, Any] = {
     "unparsed": ["onednn_verbose,v9"],
     "seconds": 1.5,
 }
-
-
-def test_many_changed_cases_are_counted() -> None:
-    cases = [replace(PLAIN, batch=batch) for batch in range(1, 8)]
-    lines = told([measurement(case, 0.01) for case in cases], {case.uid: CHANGED for case in cases})
-    *_, heading, first, _, _, _, more = lines
-    assert heading.startswith("STRUCTURE CHANGED (7)")
-    assert first.endswith(": this history does not have the run")
-    assert more.strip() == "and 3 more cases"
 
 
 def test_a_fingerprint_is_one_line() -> None:

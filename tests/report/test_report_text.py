@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from report_records import (
-    EVIDENCE,
-    FAST,
-    PLAIN,
-    SLOW,
-    measurement,
-    together,
-    told,
-)
+from report_records import FAST, PLAIN, measurement, together, told
 
 from ipexperf.bench.precision import emulated
 from ipexperf.judge.policy import Policy
@@ -109,11 +101,3 @@ def test_without_stock_fp32_ratios_are_to_the_first_case_of_the_group() -> None:
     assert ratios_of({first.uid: Verdict("invalid", "")}) == ("x fp32", ["-", "-"])
     explained = "x first: throughput over the first case of its group"
     assert explained in told(made, {}, together(made))
-
-
-def test_an_old_baseline_is_shown_as_expired() -> None:
-    fresh = replace(SLOW, evidence=replace(EVIDENCE, expired=False))
-    assert "EXPIRED on" in failure_block(measurement(FAST, 0.02), SLOW, [], "", "")
-    block = failure_block(measurement(FAST, 0.02), replace(fresh, reason="slower"), [], "", "")
-    assert "EXPIRED" not in block
-    assert "changed     nothing that is recorded of the environment" in block

@@ -16,6 +16,7 @@ from ipexperf.compare.sequence import Why
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge.bisection import Answer
+from ipexperf.judge.sentence import sentence
 from ipexperf.plan.arms import ArmSpec
 from ipexperf.plan.gates import AS_ALL
 from ipexperf.proof import structure
@@ -186,9 +187,9 @@ def _answered(comparison: Comparison | None, verdict: Verdict) -> Measured:
         fault = comparison.failure if comparison else None
         if fault is not None and comparison is not None and fault.arm is comparison.a:
             raise UsageError(f"the good end does not run the case: {fault.error.reason}")
-        return Measured(Answer.SKIP, f"it does not run: {verdict.reason}")
+        return Measured(Answer.SKIP, f"it does not run: {sentence(verdict)}")
     if comparison.stop.why is Why.ABSENT:
         return Measured(Answer.SKIP, comparison.stop.text)
     ran: Sequence[str] = structure.between(*comparison.fingerprints).changes if comparison.pairs else ()
     answer = ANSWERS.get(verdict.outcome, Answer.SKIP)
-    return Measured(answer, verdict.reason, verdict.ratio, tuple(ran))
+    return Measured(answer, sentence(verdict), verdict.ratio, tuple(ran))

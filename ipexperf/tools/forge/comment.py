@@ -13,9 +13,9 @@ from typing import Literal, cast
 from ipexperf import outcomes, units
 from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
+from ipexperf.judge.sentence import details, sentence
 from ipexperf.outcomes import Outcome
 from ipexperf.report import markdown
-from ipexperf.report.moved import findings
 from ipexperf.tools import codec
 
 LIMIT = 60_000
@@ -32,7 +32,8 @@ class Line:
 
     name: str
     outcome: Outcome | Literal["interrupted"]
-    time: str
+    found: str
+    """The verdict in a sentence."""
     reasons: tuple[str, ...]
 
 
@@ -111,36 +112,18 @@ def text(contents: Contents, name: str, link: str = "") -> str:
 
 
 def _line(recorded: Recorded) -> Line:
-    time, *others = findings(recorded.verdict) if recorded.verdict and recorded.verdict.ratio is not None else [""]
-    reasons = tuple(dict.fromkeys([*others, *_reasons(recorded)]))[:REASONS]
-    return Line(recorded.case.name, cast("Outcome", recorded.outcome), time, reasons)
+    verdict = recorded.verdict
+    found, more = (sentence(verdict), details(verdict)) if verdict else ("", [])
+    return Line(recorded.case.name, cast("Outcome", recorded.outcome), found, tuple(more)[:REASONS])
 
 
 def _shown(line: Line) -> Iterator[str]:
     """A case in a line, with its reasons below."""
     word = "" if line.outcome in ("regressed", "improved") else f" {outcomes.title(line.outcome)}"
-    time = f": {markdown.code(line.time)}" if line.time else ""
-    yield f"- {outcomes.row(line.outcome).emoji} {markdown.code(line.name)}{word}{time}"
+    found = f": {markdown.code(line.found)}" if line.found else ""
+    yield f"- {outcomes.row(line.outcome).emoji} {markdown.code(line.name)}{word}{found}"
     for reason in line.reasons[:REASONS]:
         yield f"  - {markdown.code(reason)}"
-
-
-def _reasons(recorded: Recorded) -> Iterator[str]:
-    """Why, as far as it is known: what was lost, other metrics, answers, what differs, what ran otherwise."""
-    verdict = recorded.verdict
-    if verdict is None:
-        return
-    if not outcomes.has_numbers(recorded.outcome):
-        yield verdict.reason
-    if verdict.structure is not None:
-        yield from (f"lost: {loss}" for loss in verdict.structure.losses)
-        if verdict.structure.work:
-            yield verdict.structure.work
-    if evidence := verdict.pairs:
-        yield from filter(None, [evidence.answers])
-        yield from evidence.differences
-    if verdict.structure is not None:
-        yield from verdict.structure.changes
 
 
 def _folded(rest: Sequence[Line]) -> Iterator[str]:
@@ -149,9 +132,9 @@ def _folded(rest: Sequence[Line]) -> Iterator[str]:
     counts = Counter(line.outcome for line in rest)
     summary = ", ".join(f"{counts[name]} {outcomes.title(name)}" for name in sorted(counts, key=outcomes.place))
     yield from ("", f"<details><summary>{units.plural(len(rest), 'other')}: {summary}</summary>", "")
-    yield from ("| case | time | verdict |", "|---|--:|---|")
+    yield from ("| case | verdict | |", "|---|---|---|")
     for line in rest:
-        yield f"| {markdown.cell(line.name)} | {markdown.cell(line.time)} | {outcomes.title(line.outcome)} |"
+        yield f"| {markdown.cell(line.name)} | {outcomes.title(line.outcome)} | {markdown.cell(line.found)} |"
     yield from ("", "</details>")
 
 

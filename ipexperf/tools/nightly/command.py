@@ -21,6 +21,7 @@ from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.history import addresses
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.judge.baseline import write_text
+from ipexperf.judge.sentence import sentence
 from ipexperf.plan.options import SCOPES
 from ipexperf.plan.values import positive
 from ipexperf.report import rerun
@@ -234,7 +235,7 @@ def _dossiers(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
 
 def _finding(recorded: Recorded, dossier: tuple[Path, dict[str, Any]] | None, folder: Path) -> Finding:
     verdict = recorded.verdict
-    reason, ratio = (verdict.reason, verdict.times) if verdict else (recorded.outcome, None)
+    reason, ratio = (sentence(verdict), verdict.times) if verdict else (recorded.outcome, None)
     if dossier is None:
         evidence = verdict.evidence if verdict else None
         differs = evidence.differences if isinstance(evidence, PairsEvidence) else ()

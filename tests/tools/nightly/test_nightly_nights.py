@@ -18,7 +18,7 @@ from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
 
 CASES = ("resnet50-bf16", "resnet50-fp32", "bert-bf16", "dlrm-fp32")
 TORCH = ("torch: 2.8.0 -> 2.9.0",)
-EDIT = ("nets.py, line 12: 'x' -> 'y'",)
+EDIT = ("nets.py:12 'x' -> 'y'",)
 
 
 def failing(case: str, differs: tuple[str, ...], ratio: float = 1.3) -> Finding:
