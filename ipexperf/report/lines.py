@@ -35,9 +35,9 @@ def shortened(reason: str) -> str:
 
 
 def wrapped(text: str, indent: str = "") -> list[str]:
-    """Wrap a text. All lines but the first are indented by four more."""
-    wide = textwrap.TextWrapper(Page.width, indent, f"{indent}    ", break_on_hyphens=False)
-    return wide.wrap(text)
+    """Wrap a text. All lines but the first are indented by four more. Paths are never cut, because people copy them."""
+    indents = {"initial_indent": indent, "subsequent_indent": f"{indent}    "}
+    return textwrap.wrap(text, Page.width, **indents, break_long_words=False, break_on_hyphens=False)
 
 
 def labelled(label: str, text: str) -> list[str]:

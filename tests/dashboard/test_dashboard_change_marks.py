@@ -98,7 +98,7 @@ def test_a_red_verdict_is_an_event_with_its_own_cause_until_somebody_accepts_it(
         writing.write(history, tmp_path / "after")
     [change] = read(tmp_path / "before" / "index.html")["changes"]
     assert (change["kind"], change["run"], change["why"]) == ("regressed", 1, edits[1])
-    assert (change["change"], change["levels"]) == ("+100.0 %", "10.0 ms \N{RIGHTWARDS ARROW} 20.0 ms")
+    assert (change["change"], change["levels"]) == ("2.0 times", "10.0 ms \N{RIGHTWARDS ARROW} 20.0 ms")
     assert "accepted" not in change
     [change] = read(tmp_path / "after" / "index.html")["changes"]
     assert change["accepted"] == "accepted by ada, 2026-05-04: as it must be"

@@ -27,7 +27,7 @@ DAMAGE = (
     ("launch", "doc", "json_set(doc, '$.proof[0].found', json('[]'))", "report --markdown"),
     ("launch", "doc", "'null'", "compare last~1 last"),
     ("verdict", "judged_at", "7", "show last"),
-    ("samples", "data", "'text'", "report --html pages"),
+    ("samples", "data", "'text'", "db check"),
     ("verdict", "reason", "json_set(reason, '$.hi', 'text')", "report --markdown"),
     ("verdict", "reason", "json_set(reason, '$.baseline', 'text')", "show last --csv"),
     ("bisection", "outcome", "'text'", "show last"),

@@ -60,7 +60,7 @@ def test_what_is_slow_twice_fails_once(suite: Suite) -> None:
     result.assert_outcomes(passed=1, failed=1)
     assert looks(result) == ["tiny", "other", "tiny"]
     assert [model for model, _ in suite.launches()] == ["other", "tiny", "tiny", "tiny"]
-    assert "measured twice in this run, +20.0 % at first" in result.stdout.str()
+    assert "measured twice in this run: +20.0 % at first" in " ".join(result.outlines)
     suites = ET.parse(suite.path / "junit.xml").getroot()  # noqa: S314 - written just now
     assert sorted(len(one) > 0 and one.find("failure") is not None for one in suites.iter("testcase")) == [False, True]
 

@@ -382,9 +382,9 @@ def test_accepted_functions_that_the_session_would_have_and_are_gone_are_named(f
     old, gone = "test_functions.py::test_old", "test_gone.py::test_gone"
     stored = "--perf-against=stored"
     assert said.format(2, f"{old}, {gone}") in functions.suite.run("tiny", stored).stdout.str()
-    assert said.format(1, old) in functions.suite.run("tiny", stored, "test_functions.py").stdout.str()
-    for words in (("::test_kept",), ("", "-k", "kept"), ("", "--deselect", "test_functions.py::test_new")):
-        result = functions.suite.run("tiny", stored, f"test_functions.py{words[0]}", *words[1:])
+    assert said.format(1, old) in functions.suite.run("tiny", stored, "test_net.py", "test_functions.py").stdout.str()
+    for words in (("::test_kept",), ("", "-k", "kept or net"), ("", "--deselect", "test_functions.py::test_new")):
+        result = functions.suite.run("tiny", stored, "test_net.py", f"test_functions.py{words[0]}", *words[1:])
         assert "1 function" in result.stdout.str()
         assert "NOT IN THIS RUN" not in result.stdout.str()
 

@@ -32,7 +32,7 @@ def test_a_run_writes_its_report_and_tells_github(suite: Suite, monkeypatch: pyt
     page = (suite.path / "site" / "index.html").read_text()
     assert "tiny-fake-fp32-spin-plain" in page
     assert "is finished" in page
-    result.stdout.fnmatch_lines(["*site/index.html    the same, drawn"])
+    result.stdout.fnmatch_lines(["*the same, drawn*", "*site/index.html"])
     told = summary.read_text()
     assert told.startswith("## ipexperf: 1 failed, 1 no_baseline\n")
     assert "| `tiny-fake-fp32-spin-plain` |" in told

@@ -106,7 +106,14 @@ def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Su
     assert "PLATFORM SHIFT (6): moved together with the whole run" in out
     assert newest(suite) == ["platform_shift"] * 6
     whole = settled(suite)
-    assert whole == {"line": headline, "shift": pytest.approx(1.2), "fails": True, "slower": [], "spoilt": False}
+    assert whole == {
+        "line": headline,
+        "shift": pytest.approx(1.2),
+        "fails": True,
+        "slower": [],
+        "spoilt": False,
+        "dossiers": {},
+    }
     policies = suite.query("SELECT v.outcome, p.doc FROM verdict v JOIN policy p ON p.id = v.policy_id")
     by_outcome = {outcome: json.loads(document) for outcome, document in policies}
     assert by_outcome == {"inconclusive": Policy().to_json(), "platform_shift": Policy().for_run().to_json()}
