@@ -32,7 +32,7 @@ from ipexperf.judge import baseline
 from ipexperf.variables import LEASES, PREFIX
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "tests" / "plugin"))
+sys.path.append(str(ROOT / "tests"))
 
 import forked_pytest  # noqa: E402 - a module of the tests
 
