@@ -57,12 +57,13 @@ class Ratio:
 
     @property
     def range(self) -> str:
-        """The interval of the change: '+4.0 to +21.0 %', '3.1 to 6.3 times', or why there is none."""
+        """The interval of the change: '+4.0 to +21.0 %', '3.1 to 6.3 times' as its value, or why there is none."""
         if self.lo is None or self.hi is None or not self.narrow:
             return self.bounds
-        in_times = self.hi >= TWICE
-        low, high = (times(end) if in_times else percent(end).removesuffix(" %") for end in (self.lo, self.hi))
-        return f"{low} to {high} {'times' if in_times else '%'}"
+        if self.value >= TWICE:
+            return f"{times(self.lo)} to {times(self.hi)} times"
+        low, high = (round(100 * (end - 1), 1) + 0.0 for end in (self.lo, self.hi))  # -0.0 becomes 0.0
+        return f"{low:+.1f} to {high:+.1f} %"
 
     @property
     def times(self) -> str:

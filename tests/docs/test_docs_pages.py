@@ -231,3 +231,19 @@ def test_every_option_of_a_question_is_explained() -> None:
 
 def test_the_summary_on_the_page_is_that_of_the_golden_file() -> None:
     assert f"```\n{(ROOT / 'tests' / 'report' / 'golden' / 'run.txt').read_text()}```" in REPORT
+
+
+def skeleton(page: Path) -> tuple[list[int], list[str], list[str]]:
+    """How deep each heading is, each line of code without its comment, and where each link leads."""
+    text = page.read_text()
+    outline = FENCED.sub("", text)
+    code = [re.sub(r" +#.*", "", line) for block in FENCED.findall(text) for line in block.splitlines()]
+    return [len(hashes) for hashes in re.findall(r"^(#+) ", outline, re.MULTILINE)], code, LINK.findall(outline)
+
+
+def test_the_chinese_readme_is_in_step() -> None:
+    """It has the headings, commands, outputs and links of the English one, in the same order."""
+    english, chinese = skeleton(ROOT / "README.md"), skeleton(ROOT / "README.zh-CN.md")
+    english[2].remove("README.zh-CN.md")
+    chinese[2].remove("README.md")
+    assert chinese == english

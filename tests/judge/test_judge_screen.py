@@ -106,7 +106,7 @@ def test_a_doubled_time_is_caught_with_three_sessions() -> None:
     assert 1.05 < low < (verdict.times or 0.0) < high
     assert verdict.p_value is not None
     assert verdict.p_value < POLICY.again_alpha
-    assert sentence(verdict).startswith("99.7 % slower: 10.0 -> 20.0 ms (1.8 to 2.2 times; 3 sessions)")
+    assert sentence(verdict).startswith("99.7 % slower: 10.0 -> 20.0 ms (+77.4 to +124.8 %; 3 sessions)")
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
