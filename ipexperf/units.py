@@ -81,7 +81,7 @@ def amount(value: float, unit: str) -> str:
         return f"{value:.1%}"
     if unit == "1":
         return f"{value:,.0f}" if value == round(value) else digits(value)
-    return scaled(value, unit) if unit in ("FLOP/s", "FLOP", "Hz") else f"{digits(value)} {unit}"
+    return scaled(value, unit) if unit in ("FLOP/s", "FLOP", "Hz") else f"{digits(value)} {unit}".rstrip()
 
 
 def share(fraction: float, most: int = 4) -> str:
