@@ -93,9 +93,7 @@ def percent(ratio: float) -> str:
     """A ratio as a change: '+12.3 %', or '4.4 times' from two times on."""
     if not math.isfinite(ratio) or ratio >= TWICE:
         return f"{times(ratio)} times"
-    change = round((ratio - 1) * 100, 1)
-    # Adding zero turns the -0.0 of rounding into 0.0.
-    return f"{change + 0.0:+.1f} %"
+    return f"{round((ratio - 1) * 100, 1) + 0.0:+.1f} %"  # -0.0 becomes 0.0
 
 
 def times(ratio: float) -> str:

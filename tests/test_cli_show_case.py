@@ -122,7 +122,7 @@ def test_a_case_of_a_pair_is_compared_with_the_other_arm(capsys):
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-09T10:00:00Z"})
         pair = measured(own, other=other, knobs=(("against", "stack=stock"),))
         history.record(uid, pair, Verdict("ok", "as fast", evidence=PairsEvidence("stack=stock")))
-    out = run(capsys, "show", "last", pair.case.id)
+    out = run(capsys, "show", pair.case.id)
     assert "before  the other arm (stack=stock): 000000000001" in out
     assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
     assert "  memory of a step: 4 -> 5 allocations, 1 -> 1 MiB in all, 1 -> 1 MiB at once" in out

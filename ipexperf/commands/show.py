@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def add_show(subparsers: console.Subparsers) -> None:
     purpose = "list the newest runs; of a run the table of its cases; of a case every number, and what it ran otherwise"
     parser = console.declare_question(subparsers, "show", purpose, run_show, "show last")
-    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: list the newest runs)")
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN}; or a CASE of the last")
     parser.add_argument("case_id", metavar="CASE", nargs="?", help="the id of a case of that run")
     parser.add_argument("--full", action="store_true", help="of a run: every number of every case")
     parser.add_argument("--limit", type=positive, default=20, metavar="N", help="runs in the list (default: 20)")
@@ -34,11 +34,14 @@ def add_show(subparsers: console.Subparsers) -> None:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
+    if arguments.selector and arguments.case_id is None:
+        with console.open_history(arguments) as history:
+            if arguments.selector in {recorded.case.id for recorded in history.measurements("last")}:
+                arguments.selector, arguments.case_id = "last", arguments.selector
     if arguments.case_id is None and arguments.against:
         raise UsageError("--against is of a case: name a run and its case")
-    if arguments.selector is None:
-        return _runs(arguments)
-    return _run(arguments) if arguments.case_id is None else _case(arguments)
+    answer = _case if arguments.case_id else _run if arguments.selector else _runs
+    return answer(arguments)
 
 
 def _runs(arguments: argparse.Namespace) -> int:

@@ -13,8 +13,6 @@ NAMED = 4
 """Most cases to name in one line. The rest are counted."""
 REASON = 200
 """Longest reason in a cell of a table. An error of torch may fill a screen."""
-
-
 BUSY = "measured on a busy machine, so the numbers do not count"
 
 
@@ -36,8 +34,8 @@ def shortened(reason: str) -> str:
 
 def wrapped(text: str, indent: str = "") -> list[str]:
     """Wrap a text. All lines but the first are indented by four more. Paths are never cut, because people copy them."""
-    indents = {"initial_indent": indent, "subsequent_indent": f"{indent}    "}
-    return textwrap.wrap(text, Page.width, **indents, break_long_words=False, break_on_hyphens=False)
+    wide = textwrap.TextWrapper(Page.width, indent, f"{indent}    ", break_long_words=False, break_on_hyphens=False)
+    return wide.wrap(text)
 
 
 def labelled(label: str, text: str) -> list[str]:
