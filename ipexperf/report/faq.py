@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,10 +29,11 @@ def explained() -> dict[str, str]:
     rows: dict[str, str] = {}
     paragraphs: dict[str, str] = {}
     for page in (HERE / "architecture.md", *sorted((HERE / "reference").glob("*.md"))):
+        name = f"docs/{page.relative_to(HERE)}"
         for head, text in _parts(page.read_text(encoding="utf-8")):
             for written, told in ((head, rows), (text, paragraphs)):
                 for word in WRITTEN.findall(written):
-                    told.setdefault(called(word), f"{_plain(text)} (docs/{page.relative_to(HERE)})")
+                    told.setdefault(called(word), f"{_plain(text, posixpath.dirname(name))} ({name})")
     return {**paragraphs, **rows, **{called(word): text for word, text in sections().items()}}
 
 
@@ -52,9 +54,13 @@ def _parts(page: str) -> Iterator[tuple[str, str]]:
             yield "", block.lstrip("- ")
 
 
-def _plain(text: str) -> str:
-    """A text in one line, with links as people without a browser can follow them."""
-    return re.sub(r"\[([^]]*)\]\(([^)#]*)[^)]*\)", r"\1 (docs/\2)", " ".join(text.split()))
+def _plain(text: str, folder: str = "docs") -> str:
+    """A text of a page in this folder in one line, with links as people without a browser can follow them."""
+
+    def followed(link: re.Match[str]) -> str:
+        return f"{link[1]} ({posixpath.normpath(posixpath.join(folder, link[2]))})" if link[2] else link[1]
+
+    return re.sub(r"\[([^]]*)\]\(([^)#]*)[^)]*\)", followed, " ".join(text.split()))
 
 
 def commands(words: Iterable[str]) -> str:
