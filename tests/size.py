@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 50_810,
-    "lines of tests": 43_696,
+    "lines of the package and the suites": 50_814,
+    "lines of tests": 43_697,
     "lines of benchmarks": 7_005,
     "words of pages": 61_000,
     "decisions": 27,

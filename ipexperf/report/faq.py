@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from posixpath import dirname, normpath
 
 HERE = Path(__file__).parent
 WRITTEN = re.compile(r"(?:`|(?<!\*)\*)([^`*\n]+)(?:`|\*(?!\*))")
 """A word as code or in italics."""
+LINK = re.compile(r"\[([^]]*)\]\(([^)#]*)[^)]*\)")
 
 
 def sections() -> dict[str, str]:
@@ -33,7 +34,7 @@ def explained() -> dict[str, str]:
         for head, text in _parts(page.read_text(encoding="utf-8")):
             for written, told in ((head, rows), (text, paragraphs)):
                 for word in WRITTEN.findall(written):
-                    told.setdefault(called(word), f"{_plain(text, posixpath.dirname(name))} ({name})")
+                    told.setdefault(called(word), f"{_plain(text, dirname(name))} ({name})")
     return {**paragraphs, **rows, **{called(word): text for word, text in sections().items()}}
 
 
@@ -56,11 +57,8 @@ def _parts(page: str) -> Iterator[tuple[str, str]]:
 
 def _plain(text: str, folder: str = "docs") -> str:
     """A text of a page in this folder in one line, with links as people without a browser can follow them."""
-
-    def followed(link: re.Match[str]) -> str:
-        return f"{link[1]} ({posixpath.normpath(posixpath.join(folder, link[2]))})" if link[2] else link[1]
-
-    return re.sub(r"\[([^]]*)\]\(([^)#]*)[^)]*\)", followed, " ".join(text.split()))
+    plain = " ".join(text.split())
+    return LINK.sub(lambda link: f"{link[1]} ({normpath(f'{folder}/{link[2]}')})" if link[2] else link[1], plain)
 
 
 def commands(words: Iterable[str]) -> str:
