@@ -65,6 +65,32 @@ def test_what_a_step_frees_is_there_for_the_next_one(variables: dict[str, str], 
     assert ("page faults per step: the kernel took" in told["note"]) is not keeps
 
 
+@needs_glibc
+def test_forks_of_one_process_have_their_blocks_in_places_of_their_own() -> None:
+    """After a shake, which takes about 1 MiB. Without it all have the places that they inherited."""
+    program = f"""
+import ctypes, os, sys
+from ipexperf.bench.machine import heap
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+for forked in range(2 * {STEPS}):
+    if not os.fork():
+        used = heap.in_use()
+        if forked % 2:
+            heap.shake()
+        print(forked % 2, [libc.malloc(size) for size in (100, 5000, {BLOCK})], heap.in_use() - used - {BLOCK}, sep=";")
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+"""
+    environment = {**os.environ, **heap.KEEP}
+    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    lines = [line.split(";") for line in told.stdout.splitlines()]
+    places = {shaken: {place for kind, place, _ in lines if kind == shaken} for shaken in "01"}
+    assert (len(places["0"]), len(places["1"])) == (1, STEPS)
+    assert all(0.5 * 2**20 < int(more) < 2 * 2**20 for kind, _, more in lines if kind == "1")
+
+
 @pytest.mark.parametrize(
     ("shell", "keeps"),
     [

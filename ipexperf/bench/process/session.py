@@ -23,7 +23,7 @@ from ipexperf.bench.calls.call import AUTO, Call, CallSession
 from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
 from ipexperf.bench.cell import Settings
 from ipexperf.bench.device import Device
-from ipexperf.bench.machine import source
+from ipexperf.bench.machine import heap, source
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ class ArmPlugin:
         """Leave out what was imported from garbage collections, for all tests: they would take most of their time."""
         gc.collect()
         gc.freeze()
+        heap.shake()
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self.error = excinfo.exconly().splitlines()[-1]

@@ -119,6 +119,7 @@ class Worker:
     def prepare(self, _: dict[str, Any]) -> dict[str, Any]:
         """Build the case and make it ready to run steps. It takes all cores, so workers do this one at a time."""
         bench = self._begun
+        heap.shake()
         bench.device.reset_memory()
         begin = perf_counter()
         session = bench.mode.open(bench)
