@@ -45,6 +45,8 @@ class _Imported(NamedTuple):
     """A result as a history has it: a case, with the values of its metrics by the uid of their series."""
 
     case: FunctionCase
+    uid: str
+    """Of the case."""
     result: Result
     series: Mapping[str, str]
     values: Mapping[str, Sequence[float]]
@@ -76,7 +78,7 @@ def _write(connection: Connection, tool: str, run: ToolRun, modified: datetime) 
     run_row |= {"environment_id": environment_id, "meta": meta, **rows.versions(document)}
     run_id = identify(connection, schema.run, run_row)
     cases = identify_all(connection, schema.case, [rows.case_row(one.case, tool) for one in every])
-    of_series = [row for one in every for row in _series(one, cases[one.case.uid], key)]
+    of_series = [row for one in every for row in _series(one, cases[one.uid], key)]
     series = identify_all(connection, schema.series, of_series)
     measured = schema.measurement
     there = set(connection.execute(select(measured.c.series_id).where(measured.c.run_id == run_id)).scalars())
@@ -89,7 +91,7 @@ def _write(connection: Connection, tool: str, run: ToolRun, modified: datetime) 
         (measured, [{"series_id": series[uid], **row} for one in new for uid, row in _measurements(one)]),
         (
             schema.launch,
-            [{**launched, "case_id": cases[one.case.uid], **row} for one in new for row in _launches(one, started_at)],
+            [{**launched, "case_id": cases[one.uid], **row} for one in new for row in _launches(one, started_at)],
         ),
         (schema.verdict, [{**verdict, "series_id": series[one.series[PRIMARY]]} for one in new]),
     ):
@@ -107,7 +109,7 @@ def _environment(tool: str, run: ToolRun, machine_key: str) -> dict[str, Any]:
 
 
 def _uid(run: ToolRun, machine_key: str, every: Sequence[_Imported]) -> str:
-    content = [] if run.grows else [[one.case.uid, one.values] for one in every]
+    content = [] if run.grows else [[one.uid, one.values] for one in every]
     told = canonical(finite([machine_key, run.commit, run.started_at and run.started_at.isoformat(), content]))
     return str(uuid.UUID(hashlib.sha256(told.encode()).hexdigest()[:32]))
 
@@ -126,8 +128,8 @@ def _results(run: ToolRun, machine_key: str) -> Iterator[_Imported]:
         seen.add(case)
         own = {PRIMARY: [value * unit for value in result.values]} if timed and unit else {FIGURE: result.values}
         beside = {name: of_metric for name, of_metric in result.beside.items() if of_metric}
-        values = {PRIMARY: [], **own, **beside}
-        yield _Imported(case, result, {name: series_uid(case.uid, machine_key, name) for name in values}, values)
+        values, uid = {PRIMARY: [], **own, **beside}, case.uid
+        yield _Imported(case, uid, result, {name: series_uid(uid, machine_key, name) for name in values}, values)
 
 
 def _plain(text: str) -> str:
