@@ -66,6 +66,11 @@ def test_the_numbers_that_are_worse_are_found_and_recorded(capsys: pytest.Captur
     assert found[""][1:] == ["s", 0]
     assert cli.main(["trend", "--limit", "1"]) == 0
     assert "lower.kernel/0" in capsys.readouterr().out
+    assert cli.main(["comment", "last"]) == 0
+    comment = capsys.readouterr().out
+    assert (len(re.findall("^- ", comment, re.MULTILINE)), comment.count("SLOW")) == (3, 1)
+    assert cli.main(["report", "last", "--markdown"]) == 0
+    assert re.search(r"`higher.rate` \| 8\d\.\d \| -[\d.]+ % .* \| regressed \|", capsys.readouterr().out)
 
 
 def test_a_program_runs_in_the_tree_of_its_arm_which_is_built_once(

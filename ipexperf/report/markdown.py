@@ -9,15 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ipexperf import outcomes
-from ipexperf.case import Case, FunctionCase, NetworkCase
+from ipexperf.case import Case, FunctionCase, NetworkCase, ProgramCase
 from ipexperf.judge.sentence import details, of_time, sentence
 from ipexperf.report.speeds import FACTOR, Speeds
 from ipexperf.report.summary import Judged
 from ipexperf.result import PRIMARY, THROUGHPUT
-from ipexperf.units import digits, plural, seconds
+from ipexperf.units import amount, digits, plural
 from ipexperf.verdict import Verdict
 
-COLUMNS = {NetworkCase: ("batch", "step", "items/s", FACTOR), FunctionCase: ("call",)}
+COLUMNS = {NetworkCase: ("batch", "step", "items/s", FACTOR), FunctionCase: ("call",), ProgramCase: ("run",)}
 """The columns with numbers of each kind of case, which has a table of its own."""
 DETAILS = 4
 """Most sentences on one case."""
@@ -102,12 +102,13 @@ def _table(columns: Sequence[str], rows: Sequence[CaseRow]) -> list[str]:
 
 
 def _line(columns: Sequence[str], row: CaseRow) -> str:
-    step = "-" if row.step is None else seconds(row.step)
+    unit, higher = row.case.primary
+    step = "-" if row.step is None else amount(row.step, unit)
     speed = "-" if row.throughput is None else digits(row.throughput)
     numbers = {"batch": str(row.case.inputs.get("batch")), row.case.step: step, "items/s": speed}
     texts = {**numbers, FACTOR: plain(row.factor) or "-"}
     cells = (outcomes.row(row.outcome).emoji, cell(row.case.name), *(texts[name] for name in columns))
-    return f"| {' | '.join((*cells, of_time(row.verdict), row.outcome))} |\n"
+    return f"| {' | '.join((*cells, of_time(row.verdict, higher=higher), row.outcome))} |\n"
 
 
 def _loud(verdict: Verdict | None) -> bool:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ipexperf import outcomes, units
+from ipexperf.case import ProgramCase
 from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
-from ipexperf.judge.sentence import details, sentence
+from ipexperf.judge.sentence import details, headline, sentence
 from ipexperf.outcomes import Outcome
 from ipexperf.report import markdown
 from ipexperf.tools import codec
@@ -83,7 +84,8 @@ def of(detail: RunDetail) -> Contents:
         "",
     )
     whole, fails = str(detail.run.settled.get("line") or ""), bool(detail.run.settled.get("fails"))
-    worse, faster, folded = (tuple(map(_line, some)) for some in (bad, good, rest))
+    causes: set[tuple[str, ...]] = set()
+    worse, faster, folded = (tuple(_line(recorded, causes) for recorded in some) for some in (bad, good, rest))
     untold = sum(recorded.untold for recorded in rest)
     return Contents(worse, faster, folded, whole, fails, detail.run.machine_key + beside, untold)
 
@@ -111,9 +113,14 @@ def text(contents: Contents, name: str, link: str = "") -> str:
     return _cut(lines, ["", f"<sub>Measured on {markdown.code(contents.machine)}{files}</sub>"])
 
 
-def _line(recorded: Recorded) -> Line:
-    verdict = recorded.verdict
-    found, more = (sentence(verdict), details(verdict)) if verdict else ("", [])
+def _line(recorded: Recorded, causes: set[tuple[str, ...]]) -> Line:
+    """The line of a case. What differs between the runs of a program is said of the first of its numbers alone."""
+    verdict, found, more = recorded.verdict, "", list[str]()
+    if verdict:
+        cause = tuple(verdict.evidence.differences) if verdict.evidence else ()
+        again = isinstance(recorded.case, ProgramCase) and cause in causes
+        found, more = (headline if again else sentence)(verdict), details(verdict)
+        causes.add(cause)
     return Line(recorded.case.name, cast("Outcome", recorded.outcome), found, tuple(more)[:REASONS])
 
 
