@@ -186,11 +186,14 @@ def test_no_process_that_a_program_leaves_goes_on(folder: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_comparison_leaves_no_process(folder: Path, number: signal.Signals) -> None:
-    words = ("ab", "--program", "--", "sh", "-c", f"{LEAVES}; sleep 500")
+    """Neither of the program nor of a server."""
+    (folder / "leaves.sh").write_text(f"{LEAVES}; sleep 500")
+    server = ("--server", "sh leaves.sh {port}", "--ready", "true {port}")
+    words = ("ab", "--program", *server, "--", "sh", "leaves.sh", "{port}")
     running = subprocess.Popen(
         [sys.executable, "-m", "ipexperf.cli", *words], cwd=folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
-    while len(pids(folder / "pids")) < 2:
+    while len(pids(folder / "pids")) < 4:
         assert running.poll() is None
         time.sleep(0.01)
     running.send_signal(number)
@@ -203,7 +206,7 @@ def test_an_interrupted_comparison_leaves_no_process(folder: Path, number: signa
     ("words", "sentence"),
     [
         (["--program"], "--program: say what to run behind --"),
-        (["--metrics", "hyperfine", "--", "x"], "--metrics: only a program tells numbers: say --program too"),
+        (["--metrics", "hyperfine", "--", "x"], "--metrics: only a program has that: say --program too"),
         (["--program", "--", "bench", "{out}"], "--program: it writes to {out}: say by --metrics in which format"),
         (["--program", "--b", "dtype=bf16", "--", "true"], "arm b: a program has no dtype"),
         (["--program", "--", "no-such-program"], "arm a: 'no-such-program' cannot be started: No such file or dir"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import Counter
 from pathlib import Path
@@ -32,6 +33,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--program", action="store_true", help="what is behind -- is a program, run as a whole")
     text = "numbers that it tells, such as hyperfine (repeatable)"
     parser.add_argument("--metrics", action="append", default=[], metavar="FORMAT", help=text)
+    text = "the program is a client of this server, of which each arm has one on {port}"
+    parser.add_argument("--server", default="", metavar="COMMAND", help=text)
+    text = "when that is ready: a URL answers, or a command succeeds (default: the port does)"
+    parser.add_argument("--ready", default="", metavar="WHAT", help=text)
 
 
 def parse(arguments: argparse.Namespace, options: Options) -> Program | None:
@@ -39,9 +44,10 @@ def parse(arguments: argparse.Namespace, options: Options) -> Program | None:
     from ipexperf.compare.programs import Program
 
     if arguments.program:
-        return Program.of(arguments.tests, arguments.metrics, options)
-    if arguments.metrics:
-        raise UsageError("--metrics: only a program tells numbers: say --program too")
+        return Program.of(arguments.tests, arguments.metrics, options, arguments.server, arguments.ready)
+    for flag, given in (("--metrics", arguments.metrics), ("--server", arguments.server), ("--ready", arguments.ready)):
+        if given:
+            raise UsageError(f"{flag}: only a program has that: say --program too")
     return None
 
 
@@ -55,6 +61,7 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
     status: Status = "failed"
     wrong: list[str] = []
     slower: list[bool] = []
+    servers = contextlib.ExitStack()
 
     def tell(running: PairRun, judged: JudgedCases) -> None:
         for measurement, verdict, policy in judged.values():
@@ -66,13 +73,14 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
         _print(what, running, judged, unable, as_json=as_json)
 
     try:
-        running, unable = _comparison(what, words(progress.say), options, conductor, progress)
+        running, unable = _comparison(what, words(progress.say), options, conductor, progress, servers)
         planning.play(running, recorder, progress, tell)
         status = "finished"
     except KeyboardInterrupt:
         status = "interrupted"
         raise
     finally:
+        servers.close()
         recorder.finish(status)
         recorder.close()
         conductor.close()
@@ -82,7 +90,12 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
 
 
 def _comparison(
-    what: Program, words: Arms, options: Options, conductor: Conductor, progress: Progress
+    what: Program,
+    words: Arms,
+    options: Options,
+    conductor: Conductor,
+    progress: Progress,
+    servers: contextlib.ExitStack,
 ) -> tuple[PairRun, list[Uncompared]]:
     """Get both arms ready, learn the program's numbers, and plan the comparison of each that both tell."""
     from ipexperf import invocation
@@ -92,7 +105,8 @@ def _comparison(
 
     device = invocation.device_of(options)
     conductor.reserve([ProgramCase(what.text, device)])  # before a build, which disturbs others as a run does
-    runs = programs.ProgramRuns(what, programs.places(words, NAMES, options, progress.say))
+    places = programs.places(words, NAMES, options, progress.say)
+    runs = servers.enter_context(contextlib.closing(programs.ProgramRuns(what, places)))
     numbers, unable = runs.names(progress.say)
     wishes = programs.cases(what, numbers, device, None if options.gate is None else gates.gate(options))
     plan = against.between(*words, dict(zip(wishes, wishes, strict=True)), options)
@@ -117,7 +131,7 @@ def _print(
     shown += lines.listed("NOT COMPARED", "there is no ratio", [number.text for number in unable])
     differences = next((comparison.differences for comparison in comparisons.values()), [])
     texts = [f"differs  {line}" for line in differences] or [f"{sequence.SAME}: any difference is noise"]
-    for text in (f"ran  {what.text}", *texts):
+    for text in (f"ran  {what.text}", *(f"{name}  {text}" for name, text in what.knobs), *texts):
         shown += lines.wrapped(text)
     unsure = Counter(c.stop.text for c in comparisons.values() if c.stop.why is not sequence.Why.DECIDED)
     for text, count in unsure.items():

@@ -1,10 +1,12 @@
 """Programs that run as a whole, in turns: once in each arm's tree, environment and variables, then again.
 
-What a run told is one pair for each of the program's numbers, so a hundred of them cost no more than one.
+A client has a server in each arm. What a run told is one pair for each of the program's numbers, so a hundred of them
+cost no more than one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shlex
@@ -23,6 +25,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import ArmResult, Round
 from ipexperf.conduct import process, program
 from ipexperf.conduct.conductor import now
+from ipexperf.conduct.user_server import PORT, Server
 from ipexperf.environments import sources
 from ipexperf.environments.sources import Say
 from ipexperf.errors import UsageError, WorkerError
@@ -39,6 +42,8 @@ from ipexperf.variables import SOURCE
 
 WHOLE = ""
 """The name of the number that is the time of the whole program."""
+RENEWED = 4
+"""After so many pairs servers begin anew: one process may be slower than the next of the same program by chance."""
 GATE = (PRIMARY, "cpu_time", "peak_memory")
 """The metrics by which the whole program is judged, unless `--perf-gate` names others."""
 
@@ -50,21 +55,43 @@ class Program:
     words: tuple[str, ...]
     metrics: tuple[Metrics, ...]
     timeout: float
+    server: tuple[str, ...] = ()
+    """What it is a client of."""
+    ready: str = ""
 
     @classmethod
-    def of(cls, words: Sequence[str], told: Sequence[str], options: Options) -> Program:
+    def of(cls, words: Sequence[str], told: Sequence[str], options: Options, server: str, ready: str) -> Program:
         """Parse what the user asks for. Raises UsageError."""
         if not words:
             raise UsageError("--program: say what to run behind --: ipexperf ab ... --program -- python bench.py")
         parsed = tuple(Metrics.parse(text, words) for text in told)
         if any(OUT in word for word in words) and not parsed:
             raise UsageError(f"--program: it writes to {OUT}: say by --metrics in which format")
-        return cls(tuple(words), parsed, options.timeout)
+        if ready and not server:
+            raise UsageError("--ready: of what? Say --server too")
+        for flag, text in (("--server", server), ("--ready", ready), ("--program", shlex.join(words))):
+            if server and text and PORT not in text:
+                raise UsageError(f"{flag}: each arm's server has a port of its own: write {PORT} where it goes")
+            try:
+                shlex.split(text)
+            except ValueError as error:
+                raise UsageError(f"{flag} '{text}': {error}") from None
+        return cls(tuple(words), parsed, options.timeout, tuple(shlex.split(server)), ready)
 
     @property
     def text(self) -> str:
         """Its command line, without secrets."""
-        return shlex.join(redacted_command(self.words)).replace(shlex.quote(OUT), OUT)
+        return _text(self.words)
+
+    @property
+    def knobs(self) -> tuple[tuple[str, str], ...]:
+        """What its cases have besides: its server."""
+        return (("server", _text(self.server)),) if self.server else ()
+
+
+def _text(words: Sequence[str]) -> str:
+    joined = shlex.join(redacted_command(words))
+    return joined.replace(shlex.quote(OUT), OUT).replace(shlex.quote(PORT), PORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +111,9 @@ class Uncompared:
     """Whether it is an error of an arm. That one has fewer numbers, or that one is 0 in both, is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Place:
-    """Where an arm runs the program."""
+    """Where an arm runs the program, and what it runs there. Errors name the arm."""
 
     name: str
     folder: Path
@@ -94,20 +121,48 @@ class Place:
     """All of its environment variables."""
     described: Mapping[str, Any] = field(default_factory=dict)
     """The environment as it is recorded."""
+    server: Server | None = None
+    first: Told | None = None
+    """The first run, which fills caches: its times do not count."""
+
+    def begin(self, what: Program) -> None:
+        """Start the server, and run the program for the first time. Raises WorkerError."""
+        with self._named():
+            if what.server:
+                self.server = Server(what.server, what.ready, self.folder, self.variables, what.timeout)
+            try:
+                self.first = self.run(what)
+            except BaseException:
+                self.end()
+                raise
+
+    def end(self) -> None:
+        """End the server, if there is one: it begins anew then."""
+        if self.server:
+            self.server.close()
+            self.server = self.first = None
 
     def run(self, what: Program) -> Told:
-        """Run the program once. Raises WorkerError that names the arm."""
-        try:
-            with scratch.folder("program") as folder:
-                out = folder / "out"
-                words = [word.replace(OUT, str(out)) for word in what.words]
+        """Run the program once. Raises WorkerError."""
+        with self._named(), scratch.folder("program") as folder:
+            out = folder / "out"
+            words = [word.replace(OUT, str(out)) for word in what.words]
+            if self.server:
+                ran = self.server.run(words, what.timeout)
+            else:
                 ran = program.run(words, self.folder, self.variables, what.timeout)
+            try:
                 numbers = metrics.all_of(what.metrics, out, self.folder, ran.printed)
+            except ValueError as error:
+                raise WorkerError("error", str(error), ran.log) from None
             return Told(ran, {WHOLE: Number(ran.wall, "s", higher=False), **numbers})
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
         except WorkerError as error:
             raise WorkerError(error.outcome, error.detail, error.log, self.name) from None
-        except ValueError as error:
-            raise WorkerError("error", str(error), ran.log, self.name) from None
 
 
 def places(arms: Sequence[ArmSpec], names: Sequence[str], options: Options, say: Say) -> list[Place]:
@@ -170,8 +225,14 @@ class ProgramRuns:
         self._places = arms
         self._first: int | None = None
         """The arm that began the last round."""
-        self._warm = False
-        """Whether it ran in each arm."""
+        self._pairs = 0
+        self._apart = False
+        """Whether only one server can live at a time."""
+
+    def close(self) -> None:
+        """End the servers."""
+        for place in self._places:
+            place.end()
 
     def names(self, say: Say) -> tuple[Mapping[str, Number], list[Uncompared]]:
         """Run it in each arm for the names of its numbers, and to fill caches: no time of these runs counts.
@@ -181,12 +242,10 @@ class ProgramRuns:
         """
         told = []
         for place in self._places:
-            say(f"first run, which does not count: {place.name}")
-            told.append(place.run(self._program))
+            told.append(self._begun(place, say))
             if left := told[-1].ran.left:
                 left_over = units.plural(left, "process", "processes")
                 say(Notice(f"{place.name}: the program left {left_over}, and each run ends them"))
-        self._warm = True
         able, unable = {}, []
         for name in dict.fromkeys(name for each in told for name in each.numbers):
             whys = [metrics.unusable(each.numbers.get(name)) for each in told]
@@ -202,21 +261,41 @@ class ProgramRuns:
         self, rounds: Sequence[Sequence[Arm]], chance: random.Random, say: Callable[[str], None]
     ) -> Iterator[Round]:
         """Run it once in each arm. Who is first alternates, so that a steady drift of the machine cancels out."""
-        if not self._warm:
-            say(Step("a run in each arm, which does not count"))
-            for place in range(len(self._places)):
-                self._attempt(place)
-            self._warm = True
+        if self._pairs and self._pairs % RENEWED == 0:
+            self.close()
+        self._pairs += 1
         self._first = chance.randrange(2) if self._first is None else 1 - self._first
         began, started = time.monotonic(), now()
-        told = {place: self._attempt(place) for place in (self._first, 1 - self._first)}
+        told = {place: self._attempt(self._places[place], say) for place in (self._first, 1 - self._first)}
         for arms in rounds:
             results = [self._result(arm, place, told[place]) for place, arm in enumerate(arms)]
             yield Round(tuple(results), "apart", started, 1, seconds=time.monotonic() - began)
 
-    def _attempt(self, place: int) -> Told | WorkerError:
+    def _begun(self, place: Place, say: Say) -> Told:
+        """The first run in an arm. Both servers live from then on, or this one alone."""
+        others = [each for each in self._places if each is not place and each.server]
+        if self._apart:
+            for other in others:
+                other.end()
+        if place.first is None:
+            say(Step(f"first run, which does not count: {place.name}"))
+            try:
+                place.begin(self._program)
+            except WorkerError as error:
+                if self._apart or not others:
+                    raise
+                for other in others:
+                    other.end()
+                place.begin(self._program)
+                self._apart = True
+                say(Notice(f"{error.reason}; alone it is ready: the servers run one after the other"))
+        assert place.first is not None  # noqa: S101 - it has begun
+        return place.first
+
+    def _attempt(self, place: Place, say: Say) -> Told | WorkerError:
         try:
-            return self._places[place].run(self._program)
+            self._begun(place, say)
+            return place.run(self._program)
         except WorkerError as error:
             return error
 
@@ -253,7 +332,7 @@ def cases(
 ) -> dict[ProgramCase, GateWish]:
     """The case of each number, with what it is judged by."""
     made = {
-        ProgramCase(what.text, device, name, number.unit, bool(number.higher)): GateWish(gate=(PRIMARY,))
+        ProgramCase(what.text, device, name, number.unit, bool(number.higher), what.knobs): GateWish(gate=(PRIMARY,))
         for name, number in numbers.items()
     }
     return {case: wish if case.number else replace(wish, gate=gate or GATE) for case, wish in made.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,7 +11,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from ipexperf import units
 from ipexperf.bench.outcome import signal_name
@@ -20,6 +20,8 @@ from ipexperf.errors import WorkerError
 
 MOST_PRINTED = 2**26
 """Most bytes of what a program prints that are read."""
+UNABLE = "import_error"
+"""The outcome of a program that cannot be started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,42 +39,72 @@ class Ran:
     log: str
 
 
-def run(words: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float) -> Ran:
-    """Run a program to its end, with no terminal and nothing to read. Nothing that it started is left.
+class Running:
+    """A program that runs, with no terminal and nothing to read. Nothing that it started is left after `close`."""
 
-    Raises WorkerError if it cannot be started, fails, or takes longer than this.
-    """
-    with tempfile.TemporaryFile() as log, tempfile.TemporaryFile() as reply:
-        running = subprocess.Popen(
-            [sys.executable, "-I", "-S", reaper.__file__, str(reply.fileno()), *words],
+    def __init__(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], who: str = "it", patience: float = 0
+    ) -> None:
+        """Start it. `close` gives it so many seconds to end by itself. Errors say `who` ended."""
+        self._program, self._who = words[0], who
+        self.log, self._reply = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes them
+        reply = self._reply.fileno()
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", reaper.__file__, str(reply), str(patience), *words],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(reply.fileno(),),
+            stdout=self.log,
+            stderr=self.log,
+            pass_fds=(reply,),
             start_new_session=True,  # a Ctrl-C is ours
         )
+
+    @property
+    def pid(self) -> int:
+        return self._reaper.pid
+
+    def took(self, seconds: float) -> Mapping[str, float] | None:
+        """What it took, or None if it still runs in so many seconds. Raises WorkerError if it cannot be started."""
         try:
-            running.wait(seconds)
+            self._reaper.wait(seconds)
         except subprocess.TimeoutExpired:
-            text = f"it took longer than {units.seconds(seconds)} (--perf-timeout), and was killed"
-            raise WorkerError("timed_out", text, last_lines(log)) from None
-        finally:
-            running.terminate()  # ends what the program started too
-            running.wait()
-        reply.seek(0)
-        answer = json.loads(reply.read() or "{}")
-        return _ran(answer, words[0], log)
+            return None
+        answer: dict[str, float] = json.loads(os.pread(self._reply.fileno(), MOST_PRINTED, 0) or "{}")
+        if "missing" in answer:
+            raise WorkerError(UNABLE, f"'{self._program}' cannot be started: {answer['missing']}")
+        return answer
 
-
-def _ran(answer: Mapping[str, float], program: str, log: IO[bytes]) -> Ran:
-    if "missing" in answer:
-        raise WorkerError("error", f"'{program}' cannot be started: {answer['missing']}")
-    last = last_lines(log)
-    if status := int(answer.get("status", 1)):
+    def ended(self, status: int, lines: int = 1) -> WorkerError:
+        """The error that it ended, with the last lines that it printed."""
         how = f"was ended by {signal_name(-status)}" if status < 0 else f"ended with {status}"
-        said = last.strip().rpartition("\n")[2]
-        raise WorkerError("crashed" if status < 0 else "error", f"it {how}: {said or 'it printed nothing'}", last)
-    printed = os.pread(log.fileno(), MOST_PRINTED, 0).decode(errors="replace")
-    return Ran(answer["wall"], answer["cpu"], int(answer["peak"]), int(answer["left"]), printed, last)
+        text = f"{self._who} {how}: {self.said(lines)}"
+        return WorkerError("crashed" if status < 0 else "error", text, last_lines(self.log))
+
+    def said(self, lines: int) -> str:
+        """The last lines that it printed, as one."""
+        return " | ".join(last_lines(self.log).strip().splitlines()[-lines:]) or "it printed nothing"
+
+    def close(self) -> None:
+        """End it, and what it started too."""
+        self._reaper.terminate()
+        self._reaper.wait()
+        self.log.close()
+        self._reply.close()
+
+
+def run(words: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float) -> Ran:
+    """Run a program to its end.
+
+    Raises WorkerError if it cannot be started, fails, or takes longer than this.
+    """
+    with contextlib.closing(Running(words, folder, environment)) as running:
+        answer = running.took(seconds)
+        if answer is None:
+            text = f"it took longer than {units.seconds(seconds)} (--perf-timeout), and was killed"
+            raise WorkerError("timed_out", text, last_lines(running.log))
+        if status := int(answer.get("status", 1)):
+            raise running.ended(status)
+        printed = os.pread(running.log.fileno(), MOST_PRINTED, 0).decode(errors="replace")
+        cost = answer["wall"], answer["cpu"], int(answer["peak"]), int(answer["left"])
+        return Ran(*cost, printed, last_lines(running.log))

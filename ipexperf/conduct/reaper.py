@@ -1,8 +1,8 @@
 """Run a program to its end, with everything that it starts, and say what it took: a script of its own, for any Python.
 
-`python reaper.py REPLY WORD...` writes a line of JSON to the descriptor REPLY. The kernel gives it the children that
-the program leaves, also those that began a session of their own, and it ends them. It dies with its parent, and they
-too.
+`python reaper.py REPLY SECONDS WORD...` writes a line of JSON to the descriptor REPLY. The kernel gives it the
+children that the program leaves, also those that began a session of their own, and it ends them. It dies with its
+parent, and they too, after so many seconds to end by themselves.
 """
 
 import contextlib
@@ -47,13 +47,21 @@ def end_all() -> int:
             return len(killed)
 
 
-def interrupted(*_: object) -> None:
-    end_all()
-    os._exit(1)
-
-
-def main(reply: int, words: list[str]) -> None:
+def main(reply: int, seconds: float, words: list[str]) -> None:
     """Run the program, and write what it took."""
+
+    def interrupted(*_: object) -> None:
+        asked: set[int] = set()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and (running := children()):
+            for pid in {*running} - asked:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGTERM)
+            asked.update(running)
+            time.sleep(0.01)
+        end_all()
+        os._exit(1)
+
     parent = os.getppid()
     library = ctypes.CDLL(None)
     library.prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -83,4 +91,4 @@ def main(reply: int, words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:])

@@ -81,7 +81,7 @@ def options(
 def chosen(case: Case, asked: Options) -> str:
     """The words that choose the case alone: options for pytest and the commands, or a test for the commands."""
     if isinstance(case, ProgramCase):
-        return f"--program -- {case.program}"
+        return f"--program {''.join(f'--{name} {shlex.quote(x)} ' for name, x in case.settings)}-- {case.program}"
     if not isinstance(case, NetworkCase):
         return f"-- {shlex.quote(here(case.name, Path.cwd()))}"
     size, index = registry.models.get(case.model).size, asked.index(case.device)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
     from ipexperf.tools.bisect.search import Ends
     from ipexperf.tools.bisect.software import End, Say, Software
+
+    Walks = Callable[[ArmSpec, ArmSpec], AbstractContextManager[Schedule]]
 
 SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
 UNKNOWN = 3
@@ -243,7 +247,7 @@ def _case(options: Options) -> Case:
 
 def _chosen(
     arguments: argparse.Namespace, options: Options, conductor: Conductor, say: Say
-) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Schedule] | None]:
+) -> tuple[Case, Walks | None]:
     """The case of the plan; or that of the one test, or the one number of a program, behind --, and its walks."""
     from ipexperf.compare.walk import Walk
     from ipexperf.pytest_session import CommandSession
@@ -253,19 +257,22 @@ def _chosen(
     if not arguments.tests:
         return _case(options), None
     case, suite = CommandSession(dataclasses.replace(options, benchmark=True)).only_test(arguments.tests)
-    return case, lambda *_: Walk(suite, conductor.spent)
+    return case, lambda *_: contextlib.nullcontext(Walk(suite, conductor.spent))
 
 
-def _of_program(what: Program, options: Options, say: Say) -> tuple[Case, Callable[[ArmSpec, ArmSpec], Schedule]]:
+def _of_program(what: Program, options: Options, say: Say) -> tuple[Case, Walks]:
     """The one number that a program tells, or its time, as a run here says; and its runs in both arms."""
     from ipexperf import invocation
     from ipexperf.compare import programs
     from ipexperf.plan.arms import ArmSpec
 
-    def runs(*arms: ArmSpec, names: Sequence[str] = ("the good end", "the candidate")) -> programs.ProgramRuns:
-        return programs.ProgramRuns(what, programs.places(arms, names, options, say))
+    def runs(
+        *arms: ArmSpec, names: Sequence[str] = ("the good end", "the candidate")
+    ) -> AbstractContextManager[programs.ProgramRuns]:
+        return contextlib.closing(programs.ProgramRuns(what, programs.places(arms, names, options, say)))
 
-    numbers, _ = runs(ArmSpec(), names=["what is here"]).names(say)
+    with runs(ArmSpec(), names=["what is here"]) as here:
+        numbers, _ = here.names(say)
     every = programs.cases(what, numbers, invocation.device_of(options))
     told = [case for case in every if case.number or not what.metrics]
     if len(told) != 1:

@@ -51,7 +51,7 @@ class Laboratory:
     policy: PairPolicy
     progress: Progress
     log: AnswerLog
-    walk: Callable[[ArmSpec, ArmSpec], Schedule] | None = None
+    walk: Callable[[ArmSpec, ArmSpec], contextlib.AbstractContextManager[Schedule]] | None = None
     """Has both ends of a comparison go through the session of pytest, or run the program, that has the case."""
     _bad: Software | None = None
     """The bad end, once its slowdown sets the tolerance of candidates."""
@@ -159,10 +159,10 @@ class Laboratory:
 
     def _compared(self, against: PairPlan) -> Measured:
         """Measure the rounds. They are not recorded: the software of a candidate is in no series."""
-        walk = self.walk(against.words, against.own) if self.walk else None
-        rounds = PairRun(against, [(self.case, AS_ALL)], self.conductor, self.progress.say, walk=walk)
-        for _ in rounds.play():
-            """The answer comes from all of them."""
+        with self.walk(against.words, against.own) if self.walk else contextlib.nullcontext() as walk:
+            rounds = PairRun(against, [(self.case, AS_ALL)], self.conductor, self.progress.say, walk=walk)
+            for _ in rounds.play():
+                """The answer comes from all of them."""
         measurement, verdict, _ = rounds.judged()[self.case]
         measured = _answered(rounds.comparisons().get(self.case), verdict)
         if self._bad is not None:
