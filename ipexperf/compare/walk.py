@@ -141,11 +141,11 @@ class ArmSession:
             reply = self.worker.receive()
         except WorkerError as error:
             place = test if self.at else self.worker.at if error.outcome not in ("error", "import_error") else ""
-            if place and "::" not in place:
+            if place and place not in self._order:
                 error = WorkerError(error.outcome, f"importing {place}: {error.reason}", error.log)
             # A session that cannot be run at all, such as for its conftest, would not run for the next test either.
             for name in self._order:
-                if place in ("", name, name.partition("::")[0]):
+                if place in ("", name) or name.startswith(f"{place}::"):
                     self._lost(name, error)
             return
         for name, how, why in reply["gone"]:

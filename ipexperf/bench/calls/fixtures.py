@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ipexperf.bench.calls import asv
 from ipexperf.bench.calls.call import AUTO, Call
 
 Measure = Callable[[Call], Any]
@@ -70,7 +72,7 @@ class Benchmark(Perf):
 
 
 class Suite:
-    """A plugin that measures a suite written for pytest-benchmark or pytest-codspeed as it stands."""
+    """A plugin that measures a suite written for pytest-benchmark, pytest-codspeed or asv as it stands."""
 
     def __init__(self, measure: Callable[[pytest.FixtureRequest, Any], Any]) -> None:
         """`measure` has the measurement of a test, given its request and the fixture of pytest-benchmark or None."""
@@ -80,6 +82,17 @@ class Suite:
     def of(cls, config: pytest.Config, measure: Callable[[pytest.FixtureRequest, Any], Any]) -> Suite:
         """The plugin for this session: with the fixture of pytest-benchmark, if that is there."""
         return (OverTheirs if config.pluginmanager.hasplugin("benchmark") else OnItsOwn)(measure)
+
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """Refuse a suite of asv without the packages that read it."""
+        if any(Path(word.partition("::")[0]).match(asv.PATTERN) for word in session.config.args):
+            asv.refuse_missing()
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect a suite of asv, if its configuration was named."""
+        if file_path.match(asv.PATTERN) and parent.session.isinitpath(file_path):
+            return asv.Configuration.from_parent(parent, path=file_path)
+        return None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.calls import fixtures
+from ipexperf.bench.calls import asv, fixtures
 from ipexperf.bench.calls.call import AUTO, Call, CallSession
 from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
 from ipexperf.bench.cell import Settings
@@ -136,7 +136,8 @@ class ArmPlugin:
 
     def __init__(self, request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Device], Any]) -> None:
         self._places = {test: place for place, test in enumerate(request["tests"])}
-        self._files = {test.partition("::")[0] for test in self._places}
+        self._above = {test[:end] for test in self._places for end in range(len(test)) if test.startswith("::", end)}
+        """What these tests are in: files, and modules and classes there."""
         self._device: str = request["device"]
         self._line = line
         self._standing = standing
@@ -172,9 +173,9 @@ class ArmPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> pytest.CollectReport | None:
-        """Import no file but those of the tests that were asked for, and say which: it may end the process."""
-        if isinstance(collector, pytest.File):
-            if collector.nodeid not in self._files:
+        """Import nothing but what the tests that were asked for are in, and say what: it may end the process."""
+        if isinstance(collector, pytest.File | asv.Module):
+            if collector.nodeid not in self._above:
                 return pytest.CollectReport(collector.nodeid, "passed", None, [])
             self._line.write({"at": collector.nodeid})
         return None
