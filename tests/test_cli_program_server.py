@@ -64,8 +64,6 @@ def test_the_server_that_is_slower_is_found_and_recorded(folder: Path, capsys: p
     assert re.search(r"latency\n +[\d.]+ % worse", shown)
     assert f"server  {SERVER}" in shown
     assert asked("SELECT DISTINCT json_extract(params, '$.knobs.server') FROM 'case'") == [(SERVER,)]
-    cpu = asked("SELECT median FROM measurement m JOIN series s ON s.id = m.series_id WHERE metric = 'cpu_time'")
-    assert cpu[0][0] > 0
     assert len(pids(folder / "pids")) == 4
     assert all(map(over, pids(folder / "pids")))
 
@@ -122,7 +120,7 @@ def test_servers_of_which_only_one_can_live_run_one_after_the_other(
         (["--program", "--server", "x {port}", "--", "x"], "--program: each arm's server has a port of its own"),
         (["--program", "--server", "x {port}", "--ready", "x", *CLIENT_WORDS], "--ready: each arm's server has a port"),
         (["--program", "--server", "'x {port}", *CLIENT_WORDS], "--server ''x {port}': No closing quotation"),
-        (["--program", "--ready", "x {port}", *CLIENT_WORDS], "--ready: of what? Say --server too"),
+        (["--program", "--ready", "x {port}", *CLIENT_WORDS], "--server: each arm's server has a port of its own"),
         (["--program", "--server", "no-such {port}", *CLIENT_WORDS], "arm a: 'no-such' cannot be started"),
         (["--program", "--server", SERVER, "--ready", "no {port}", *CLIENT_WORDS], "arm a: 'no' cannot be started"),
     ],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ipexperf.compare.against import JudgedCases, PairRun
     from ipexperf.compare.programs import Program, Uncompared
     from ipexperf.conduct.conductor import Conductor
+    from ipexperf.environments.sources import Say
     from ipexperf.history.store import Status
     from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.options import Options
@@ -73,7 +74,7 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
         _print(what, running, judged, unable, as_json=as_json)
 
     try:
-        running, unable = _comparison(what, words(progress.say), options, conductor, progress, servers)
+        running, unable = _comparison(what, words(progress.say), options, conductor, progress.say, servers)
         planning.play(running, recorder, progress, tell)
         status = "finished"
     except KeyboardInterrupt:
@@ -90,12 +91,7 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
 
 
 def _comparison(
-    what: Program,
-    words: Arms,
-    options: Options,
-    conductor: Conductor,
-    progress: Progress,
-    servers: contextlib.ExitStack,
+    what: Program, words: Arms, options: Options, conductor: Conductor, say: Say, servers: contextlib.ExitStack
 ) -> tuple[PairRun, list[Uncompared]]:
     """Get both arms ready, learn the program's numbers, and plan the comparison of each that both tell."""
     from ipexperf import invocation
@@ -105,13 +101,13 @@ def _comparison(
 
     device = invocation.device_of(options)
     conductor.reserve([ProgramCase(what.text, device)])  # before a build, which disturbs others as a run does
-    places = programs.places(words, NAMES, options, progress.say)
+    places = programs.places(words, NAMES, options, say)
     runs = servers.enter_context(contextlib.closing(programs.ProgramRuns(what, places)))
-    numbers, unable = runs.names(progress.say)
+    numbers, unable = runs.names(say)
     wishes = programs.cases(what, numbers, device, None if options.gate is None else gates.gate(options))
     plan = against.between(*words, dict(zip(wishes, wishes, strict=True)), options)
     plan = dataclasses.replace(plan, names=NAMES)
-    return against.PairRun(plan, [*wishes.items()], conductor, progress.say, walk=runs), unable
+    return against.PairRun(plan, [*wishes.items()], conductor, say, walk=runs), unable
 
 
 def _print(

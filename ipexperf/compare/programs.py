@@ -6,7 +6,6 @@ cost no more than one.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shlex
@@ -67,10 +66,8 @@ class Program:
         parsed = tuple(Metrics.parse(text, words) for text in told)
         if any(OUT in word for word in words) and not parsed:
             raise UsageError(f"--program: it writes to {OUT}: say by --metrics in which format")
-        if ready and not server:
-            raise UsageError("--ready: of what? Say --server too")
-        for flag, text in (("--server", server), ("--ready", ready), ("--program", shlex.join(words))):
-            if server and text and PORT not in text:
+        for flag, text in (("--server", server), ("--ready", ready or server), ("--program", shlex.join(words))):
+            if (server or ready) and PORT not in text:
                 raise UsageError(f"{flag}: each arm's server has a port of its own: write {PORT} where it goes")
             try:
                 shlex.split(text)
@@ -125,44 +122,28 @@ class Place:
     first: Told | None = None
     """The first run, which fills caches: its times do not count."""
 
-    def begin(self, what: Program) -> None:
-        """Start the server, and run the program for the first time. Raises WorkerError."""
-        with self._named():
-            if what.server:
-                self.server = Server(what.server, what.ready, self.folder, self.variables, what.timeout)
-            try:
-                self.first = self.run(what)
-            except BaseException:
-                self.end()
-                raise
+    def run(self, what: Program) -> Told:
+        """Run the program once. Starts the server that it needs. Raises WorkerError that names the arm."""
+        at = self.folder, self.variables, what.timeout
+        try:
+            if what.server and not self.server:
+                self.server = Server(what.server, what.ready, *at)
+            with scratch.folder("program") as folder:
+                out = folder / "out"
+                words = [word.replace(OUT, str(out)) for word in what.words]
+                ran = (self.server.run if self.server else program.run)(words, *at)
+                numbers = metrics.all_of(what.metrics, out, self.folder, ran.printed)
+            return Told(ran, {WHOLE: Number(ran.wall, "s", higher=False), **numbers})
+        except WorkerError as error:
+            raise WorkerError(error.outcome, error.detail, error.log, self.name) from None
+        except ValueError as error:
+            raise WorkerError("error", str(error), ran.log, self.name) from None
 
     def end(self) -> None:
-        """End the server, if there is one: it begins anew then."""
+        """End the server, if there is one."""
         if self.server:
             self.server.close()
             self.server = self.first = None
-
-    def run(self, what: Program) -> Told:
-        """Run the program once. Raises WorkerError."""
-        with self._named(), scratch.folder("program") as folder:
-            out = folder / "out"
-            words = [word.replace(OUT, str(out)) for word in what.words]
-            if self.server:
-                ran = self.server.run(words, what.timeout)
-            else:
-                ran = program.run(words, self.folder, self.variables, what.timeout)
-            try:
-                numbers = metrics.all_of(what.metrics, out, self.folder, ran.printed)
-            except ValueError as error:
-                raise WorkerError("error", str(error), ran.log) from None
-            return Told(ran, {WHOLE: Number(ran.wall, "s", higher=False), **numbers})
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except WorkerError as error:
-            raise WorkerError(error.outcome, error.detail, error.log, self.name) from None
 
 
 def places(arms: Sequence[ArmSpec], names: Sequence[str], options: Options, say: Say) -> list[Place]:
@@ -266,36 +247,35 @@ class ProgramRuns:
         self._pairs += 1
         self._first = chance.randrange(2) if self._first is None else 1 - self._first
         began, started = time.monotonic(), now()
-        told = {place: self._attempt(self._places[place], say) for place in (self._first, 1 - self._first)}
+        order = self._first, 1 - self._first
+        told = {} if self._apart else {place: self._attempt(place, say, first=True) for place in order}
+        if not any(isinstance(first, WorkerError) for first in told.values()):
+            told = {place: self._attempt(place, say, first=False) for place in order}
         for arms in rounds:
             results = [self._result(arm, place, told[place]) for place, arm in enumerate(arms)]
             yield Round(tuple(results), "apart", started, 1, seconds=time.monotonic() - began)
 
     def _begun(self, place: Place, say: Say) -> Told:
-        """The first run in an arm. Both servers live from then on, or this one alone."""
-        others = [each for each in self._places if each is not place and each.server]
-        if self._apart:
-            for other in others:
-                other.end()
+        """The first run in an arm, whose server lives from then on. Servers that cannot live together end before."""
+        if self._apart and not place.server:
+            self.close()
         if place.first is None:
             say(Step(f"first run, which does not count: {place.name}"))
             try:
-                place.begin(self._program)
+                place.first = place.run(self._program)
             except WorkerError as error:
-                if self._apart or not others:
+                if not any(each.server for each in self._places if each is not place):
                     raise
-                for other in others:
-                    other.end()
-                place.begin(self._program)
+                self.close()
+                place.first = place.run(self._program)
                 self._apart = True
                 say(Notice(f"{error.reason}; alone it is ready: the servers run one after the other"))
-        assert place.first is not None  # noqa: S101 - it has begun
         return place.first
 
-    def _attempt(self, place: Place, say: Say) -> Told | WorkerError:
+    def _attempt(self, place: int, say: Say, *, first: bool) -> Told | WorkerError:
         try:
-            self._begun(place, say)
-            return place.run(self._program)
+            begun = self._begun(self._places[place], say)
+            return begun if first else self._places[place].run(self._program)
         except WorkerError as error:
             return error
 

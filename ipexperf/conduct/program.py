@@ -42,15 +42,15 @@ class Ran:
 class Running:
     """A program that runs, with no terminal and nothing to read. Nothing that it started is left after `close`."""
 
-    def __init__(
-        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], who: str = "it", patience: float = 0
-    ) -> None:
-        """Start it. `close` gives it so many seconds to end by itself. Errors say `who` ended."""
-        self._program, self._who = words[0], who
+    name, lines, patience = "it", 1, 0.0
+    """What errors call it, how many of its last lines they show, and the seconds that `close` gives it to end."""
+
+    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self._program = words[0]
         self.log, self._reply = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes them
         reply = self._reply.fileno()
         self._reaper = subprocess.Popen(
-            [sys.executable, "-I", "-S", reaper.__file__, str(reply), str(patience), *words],
+            [sys.executable, "-I", "-S", reaper.__file__, str(reply), str(self.patience), *words],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -60,12 +60,8 @@ class Running:
             start_new_session=True,  # a Ctrl-C is ours
         )
 
-    @property
-    def pid(self) -> int:
-        return self._reaper.pid
-
     def took(self, seconds: float) -> Mapping[str, float] | None:
-        """What it took, or None if it still runs in so many seconds. Raises WorkerError if it cannot be started."""
+        """What it took, or None if it runs longer than so many seconds. Raises WorkerError if it fails."""
         try:
             self._reaper.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -73,17 +69,16 @@ class Running:
         answer: dict[str, float] = json.loads(os.pread(self._reply.fileno(), MOST_PRINTED, 0) or "{}")
         if "missing" in answer:
             raise WorkerError(UNABLE, f"'{self._program}' cannot be started: {answer['missing']}")
+        if status := int(answer.get("status", 1)):
+            how = f"was ended by {signal_name(-status)}" if status < 0 else f"ended with {status}"
+            text = f"{self.name} {how}: {self.said}"
+            raise WorkerError("crashed" if status < 0 else "error", text, last_lines(self.log))
         return answer
 
-    def ended(self, status: int, lines: int = 1) -> WorkerError:
-        """The error that it ended, with the last lines that it printed."""
-        how = f"was ended by {signal_name(-status)}" if status < 0 else f"ended with {status}"
-        text = f"{self._who} {how}: {self.said(lines)}"
-        return WorkerError("crashed" if status < 0 else "error", text, last_lines(self.log))
-
-    def said(self, lines: int) -> str:
+    @property
+    def said(self) -> str:
         """The last lines that it printed, as one."""
-        return " | ".join(last_lines(self.log).strip().splitlines()[-lines:]) or "it printed nothing"
+        return " | ".join(last_lines(self.log).strip().splitlines()[-self.lines :]) or "it printed nothing"
 
     def close(self) -> None:
         """End it, and what it started too."""
@@ -94,17 +89,12 @@ class Running:
 
 
 def run(words: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float) -> Ran:
-    """Run a program to its end.
-
-    Raises WorkerError if it cannot be started, fails, or takes longer than this.
-    """
+    """Run a program to its end. Raises WorkerError if it cannot be started, fails, or takes longer than this."""
     with contextlib.closing(Running(words, folder, environment)) as running:
         answer = running.took(seconds)
         if answer is None:
             text = f"it took longer than {units.seconds(seconds)} (--perf-timeout), and was killed"
             raise WorkerError("timed_out", text, last_lines(running.log))
-        if status := int(answer.get("status", 1)):
-            raise running.ended(status)
         printed = os.pread(running.log.fileno(), MOST_PRINTED, 0).decode(errors="replace")
         cost = answer["wall"], answer["cpu"], int(answer["peak"]), int(answer["left"])
         return Ran(*cost, printed, last_lines(running.log))
