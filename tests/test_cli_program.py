@@ -28,6 +28,7 @@ json.dump({{"lower": numbers, "higher": {{"rate": 100 / slow * seed.gauss(1, 0.0
 """
 NUMBERS = ("--metrics", "lower:json:lower.*", "--metrics", "higher:json:higher.*")
 RUN = ("--", sys.executable, "tells.py", "{out}")
+CLIENT = ("--", "true", "{port}")
 
 
 @pytest.fixture(autouse=True)
@@ -209,6 +210,14 @@ def test_an_interrupted_comparison_leaves_no_process(folder: Path, number: signa
         (["--metrics", "hyperfine", "--", "x"], "--metrics: only a program has that: say --program too"),
         (["--program", "--", "bench", "{out}"], "--program: it writes to {out}: say by --metrics in which format"),
         (["--program", "--b", "dtype=bf16", "--", "true"], "arm b: a program has no dtype"),
+        (["--server", "x {port}", "--", "x"], "--server: only a program has that: say --program too"),
+        (["--program", "--server", "x", *CLIENT], "--server: each arm's server has a port of its own"),
+        (["--program", "--server", "x {port}", "--", "x"], "--program: each arm's server has a port of its own"),
+        (["--program", "--server", "x {port}", "--ready", "x", *CLIENT], "--ready: each arm's server has a port"),
+        (["--program", "--ready", "x {port}", *CLIENT], "--server: each arm's server has a port of its own"),
+        (["--program", "--server", "'x {port}", *CLIENT], "--server ''x {port}': No closing quotation"),
+        (["--program", "--server", "no-such {port}", *CLIENT], "arm a: 'no-such' cannot be started"),
+        (["--program", "--server", "sleep 9{port}", "--ready", "no {port}", *CLIENT], "arm a: 'no' cannot be started"),
         (["--program", "--", "no-such-program"], "arm a: 'no-such-program' cannot be started: No such file or dir"),
     ],
 )

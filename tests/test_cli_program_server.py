@@ -40,8 +40,8 @@ assert '404' in head, head
 print('latency:', float(slow) * random.Random(os.getpid()).gauss(1, 0.002))
 """
 SERVER = f"{sys.executable} serves.py {{port}}"
+CLIENT_WORDS = (sys.executable, "client.py", "{port}")
 METRICS = ("--metrics", r"lower:re:(?P<name>\w+): ([\d.]+)")
-CLIENT_WORDS = ("--", sys.executable, "client.py", "{port}")
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +53,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ab(*words: str, server: str = SERVER) -> int:
-    return cli.main(["ab", "--program", "--server", server, *words, *METRICS, *CLIENT_WORDS])
+def ab(*words: str) -> int:
+    return cli.main(["ab", "--program", "--server", SERVER, *words, *METRICS, "--", *CLIENT_WORDS])
 
 
 def test_the_server_that_is_slower_is_found_and_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,23 +110,3 @@ def test_servers_of_which_only_one_can_live_run_one_after_the_other(
     assert asked("SELECT DISTINCT n FROM measurement") == [(2,)]
     assert len(pids(folder / "pids")) >= 5
     assert all(map(over, pids(folder / "pids")))
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--server", "x {port}", "--", "x"], "--server: only a program has that: say --program too"),
-        (["--program", "--server", "x", *CLIENT_WORDS], "--server: each arm's server has a port of its own: write {po"),
-        (["--program", "--server", "x {port}", "--", "x"], "--program: each arm's server has a port of its own"),
-        (["--program", "--server", "x {port}", "--ready", "x", *CLIENT_WORDS], "--ready: each arm's server has a port"),
-        (["--program", "--server", "'x {port}", *CLIENT_WORDS], "--server ''x {port}': No closing quotation"),
-        (["--program", "--ready", "x {port}", *CLIENT_WORDS], "--server: each arm's server has a port of its own"),
-        (["--program", "--server", "no-such {port}", *CLIENT_WORDS], "arm a: 'no-such' cannot be started"),
-        (["--program", "--server", SERVER, "--ready", "no {port}", *CLIENT_WORDS], "arm a: 'no' cannot be started"),
-    ],
-)
-def test_a_wrong_command_line_is_refused_in_one_sentence(
-    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["ab", *words]) == cli.USAGE_ERROR
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"ipexperf: {sentence}")
