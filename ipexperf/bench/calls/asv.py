@@ -23,6 +23,8 @@ NEEDED = ("asv_runner", "json5")
 MISSING = "asv's suites need {}: pip install 'ipexperf[asv]'"
 NOT_TIMED = "{} is no time of a call in this process, so it is not measured: `ipexperf ab --program` compares numbers"
 NOT_IMPLEMENTED = "it raised NotImplementedError, or asv is to skip these parameters"
+Caches = dict[str, tuple[Path, bytes]]
+"""What `setup_cache` of benchmarks returned, pickled, and the folders in which it ran."""
 
 
 def refuse_missing() -> None:
@@ -31,35 +33,14 @@ def refuse_missing() -> None:
         raise pytest.UsageError(MISSING.format(" and ".join(missing)))
 
 
-class Caches:
-    """What `setup_cache` of benchmarks returned, and the folders in which it ran. Each runs once a session."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, tuple[Path, bytes]] = {}
-
-    def give(self, benchmark: Any, folder: Callable[[str], Path]) -> Path:
-        """Give a benchmark a copy of its own, as asv gives it to each process. Returns the folder to run it in."""
-        key = benchmark.setup_cache_key
-        if key is None:
-            return folder("asv")
-        if key not in self._made:
-            place = folder("asv-cache")
-            with chdir(place):
-                self._made[key] = place, pickle.dumps(benchmark.do_setup_cache())
-        place, pickled = self._made[key]
-        benchmark.set_cache(pickle.loads(pickled))  # noqa: S301 - this process wrote it
-        return place
-
-
 class Module(pytest.Collector):
     """A module of benchmarks."""
 
-    def __init__(self, *, full_name: str, caches: Caches, **more: Any) -> None:
-        super().__init__(**more)
-        self._full_name, self._caches = full_name, caches
+    full_name: str
+    caches: Caches
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        return _inside(self, self._full_name, self._caches)
+        return _inside(self, self.full_name, self.caches)
 
 
 class Configuration(pytest.File):
@@ -73,22 +54,22 @@ class Configuration(pytest.File):
             folder = self.path.parent / json5.loads(self.path.read_text()).get("benchmark_dir", "benchmarks")
         except (ValueError, AttributeError, TypeError) as error:
             raise self.CollectError(f"{self.path.name} is no configuration of asv: {error}") from None
-        root = Path(os.path.normpath(folder))
-        _aux.update_sys_path(str(root))
+        root = os.path.normpath(folder)
+        _aux.update_sys_path(root)
         # A module that cannot be imported, such as for want of a package, costs its own benchmarks alone.
         self.config.option.continue_on_collection_errors = True
-        return _inside(self, root.name, Caches())
+        return _inside(self, Path(root).name, {})
 
 
 class Test(pytest.Function):
     """A benchmark with one combination of its parameters."""
 
-    def __init__(self, *, source: FunctionType, **more: Any) -> None:
-        super().__init__(**more)
-        self._code = inspect.unwrap(source).__code__
+    source: Any
+    """The function, or method of a class, that asv found."""
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        return Path(self._code.co_filename), self._code.co_firstlineno - 1, self.name
+        code = inspect.unwrap(self.source).__code__
+        return Path(code.co_filename), code.co_firstlineno - 1, self.name
 
 
 def _inside(node: pytest.Collector, full_name: str, caches: Caches) -> Iterator[pytest.Item | pytest.Collector]:
@@ -96,7 +77,7 @@ def _inside(node: pytest.Collector, full_name: str, caches: Caches) -> Iterator[
     from asv_runner import discovery
 
     module = importlib.import_module(full_name)
-    tests: dict[str, tuple[FunctionType, Callable[..., None]]] = {}
+    tests: dict[str, tuple[Any, Callable[..., None]]] = {}
     for owner, attribute, function in _candidates(vars(module)):
         make = partial(discovery._get_benchmark, attribute, module, owner, function)  # noqa: SLF001 - one at a time
         try:
@@ -110,19 +91,21 @@ def _inside(node: pytest.Collector, full_name: str, caches: Caches) -> Iterator[
                 label = f"({', '.join(words)})" if words else ""
                 tests[f"{name}{label}"] = function, _body(found, make, place, caches)
     for name, (function, body) in tests.items():
-        yield Test.from_parent(node, name=name, callobj=body, source=function)
+        test = Test.from_parent(node, name=name, callobj=body)
+        test.source = function
+        yield test
     for _, name, _ in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        yield Module.from_parent(node, name=name, full_name=f"{full_name}.{name}", caches=caches)
+        inner = Module.from_parent(node, name=name)
+        inner.full_name, inner.caches = f"{full_name}.{name}", caches
+        yield inner
 
 
-def _candidates(members: dict[str, Any]) -> Iterator[tuple[type | None, str, FunctionType]]:
+def _candidates(members: dict[str, Any]) -> Iterator[tuple[type | None, str, Any]]:
     """The functions that asv looks at: each with its class and its name there."""
     for name, value in list(members.items()):
-        if name.startswith("_"):
-            continue
-        if inspect.isfunction(value):
+        if not name.startswith("_") and inspect.isfunction(value):
             yield None, name, value
-        elif inspect.isclass(value) and not inspect.isabstract(value):
+        elif not name.startswith("_") and inspect.isclass(value) and not inspect.isabstract(value):
             for inner, function in inspect.getmembers(value, lambda one: isinstance(one, FunctionType | MethodType)):
                 yield value, inner, function
 
@@ -143,7 +126,7 @@ def _body(found: Any, make: Callable[[], Any], place: int, caches: Caches) -> Ca
         __tracebackhide__ = True
         ours = make()  # its class has an instance for each combination, as each has its process in asv
         ours.set_param_idx(place)
-        with chdir(caches.give(ours, tmp_path_factory.mktemp)):
+        with chdir(_folder(ours, caches, tmp_path_factory.mktemp)):
             try:
                 if ours.do_setup():
                     pytest.skip(NOT_IMPLEMENTED)
@@ -163,3 +146,16 @@ def _body(found: Any, make: Callable[[], Any], place: int, caches: Caches) -> Ca
         pytest.skip(NOT_TIMED.format(found.name.rpartition(".")[2]))
 
     return measure if type(found) is TimeBenchmark else skip
+
+
+def _folder(benchmark: Any, caches: Caches, make: Callable[[str], Path]) -> Path:
+    """The folder to run a benchmark in. It gets a copy of what its `setup_cache` made there, as each process of asv."""
+    key = benchmark.setup_cache_key
+    if key is None:
+        return make("asv")
+    if key not in caches:
+        folder = make("asv")
+        with chdir(folder):
+            caches[key] = folder, pickle.dumps(benchmark.do_setup_cache())
+    benchmark.set_cache(pickle.loads(caches[key][1]))  # noqa: S301 - this process wrote it
+    return caches[key][0]
