@@ -23,6 +23,7 @@ from ipexperf.judge import accept as judge
 from ipexperf.judge import baseline
 from ipexperf.judge.accept import Acceptance, ProposedCase
 from ipexperf.judge.baseline import Baselines, write_text
+from ipexperf.judge.environment import CARD
 from ipexperf.judge.sentence import of_metric
 from ipexperf.lock import Lock
 from ipexperf.proof import answers, structure
@@ -130,7 +131,7 @@ def _proposed(recorded: Recorded, terms: Terms) -> ProposedCase:
 
 def _locks(history: History, acceptance: Acceptance, terms: Terms, progress: Say) -> list[Lock]:
     """The locks of the accepted cases. With --keep their packages are put into the store first."""
-    wanted = {}
+    wanted: dict[str, Lock] = {}
     for candidate in acceptance.candidates:
         digest = candidate.environment.get("lock")
         text = history.lock(digest) if digest else None
@@ -140,11 +141,16 @@ def _locks(history: History, acceptance: Acceptance, terms: Terms, progress: Say
         if accepted is not None and accepted.lock != digest:
             continue  # a newer session has another one
         path = locks.path_of(terms.baselines, digest)
-        former = locks.read(path).name if path.exists() else ""
-        git = candidate.environment.get("git") or {}
         lock = locks.parse(text, f"the lock of the run {candidate.run}")
+        former = wanted.get(digest) or (locks.read(path) if path.exists() else lock)
+        git = candidate.environment.get("git") or {}
+        card = candidate.environment["software"].get(CARD) or {}
         wanted[digest] = dataclasses.replace(
-            lock, commit=candidate.commit, dirty=bool(git.get("dirty")), name=terms.name or former
+            lock,
+            commit=candidate.commit,
+            dirty=bool(git.get("dirty")),
+            name=terms.name or former.name,
+            driver=card.get("driver") or former.driver,
         )
         if terms.keep:
             store_packages(lock, str(candidate.environment["software"].get("executable")), terms, progress)

@@ -133,7 +133,9 @@ def _short(wanted: Wanted, new: Lock) -> str:
     }
     rows = sorted(locks.differences(wanted.lock, new), key=lambda difference: first.get(difference.name, len(first)))
     texts = [str(difference) for difference in rows if difference.kind in ("package", "variable", "python")]
-    return few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software"
+    drivers = [difference for difference in rows if difference.kind == "driver"]
+    under = f"; accepted under the driver {drivers[0].old}, here is {drivers[0].new}" if drivers else ""
+    return (few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software") + under
 
 
 def machine(other: FirstArmResults, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
@@ -160,7 +162,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
     if not wanted:
         return OtherArms(stored=stored)
-    current = locked.current_lock(options)
+    current = replace(locked.current_lock(options), driver=facts.driver)
     live: dict[Case, PairPlan] = {}
     for name, accepted in {_name(accepted): accepted for accepted in wanted.values()}.items():
         ours = [case for case, other in wanted.items() if _name(other) == name]

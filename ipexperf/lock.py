@@ -31,7 +31,7 @@ _HEADER = re.compile(r"# (?P<key>[a-z]+) (?P<value>.+)")
 _LABEL = re.compile(r"\+(cpu|xpu|cu\d+|rocm[\d.]+)$")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\S*")
 
-Kind = Literal["python", "package", "library", "variable", "placement"]
+Kind = Literal["python", "package", "library", "variable", "driver", "placement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,9 @@ class Lock:
     placement: str = ""
     commit: str | None = field(default=None, compare=False)
     dirty: bool = field(default=False, compare=False)
-    """`dirty`: the source had changes that were not committed. Neither commit nor name is part of the digest."""
+    """`dirty`: the source had changes that were not committed."""
+    driver: str = field(default="", compare=False)
+    """The version of the card's driver. It cannot be made again: neither it, commit nor name is part of the digest."""
     name: str = field(default="", compare=False)
     """The name for people."""
 
@@ -73,7 +75,7 @@ class Lock:
     @property
     def digest(self) -> str:
         """The hash of its content, which names the lock."""
-        return _hash(replace(self, name="", commit=None, dirty=False).text)
+        return _hash(replace(self, name="", commit=None, dirty=False, driver="").text)
 
     @property
     def environment(self) -> str:
@@ -99,6 +101,8 @@ class Lock:
         yield f"# platform {self.platform}"
         if self.commit:
             yield f"# commit {self.commit}{' dirty' if self.dirty else ''}"
+        if self.driver:
+            yield f"# driver {self.driver}"
         if self.placement:
             yield f"# placement {self.placement}"
         for name, value in self.libraries:
@@ -176,7 +180,7 @@ def parse(text: str, source: str) -> Lock:
         key, value = header["key"], header["value"]
         if key in pairs:
             pairs[key].append(_pair(value, line_name))
-        elif key in ("name", "python", "platform", "commit", "placement") and key not in values:
+        elif key in ("name", "python", "platform", "commit", "driver", "placement") and key not in values:
             values[key] = value
         else:
             raise LockError(f"{line_name}: '{key}' is unknown, or there twice")
@@ -209,6 +213,7 @@ def _checked(
         placement=values.get("placement", ""),
         commit=commit or None,
         dirty=bool(dirty),
+        driver=values.get("driver", ""),
         name=values.get("name", ""),
     )
 
@@ -256,6 +261,8 @@ def differences(old: Lock, new: Lock) -> list[LockDifference]:
             for name in sorted({*left, *right})
             if left.get(name) != right.get(name)
         ]
+    if old.driver and new.driver and old.driver != new.driver:
+        rows.append(LockDifference("driver", "driver", old.driver, new.driver))
     if old.placement != new.placement:
         rows.append(LockDifference("placement", "placement", old.placement or None, new.placement or None))
     return rows

@@ -11,6 +11,8 @@ from history_records import ENVIRONMENT, make_case, make_launch, make_measuremen
 
 from ipexperf.cli import main
 from ipexperf.history import History
+from ipexperf.live_baseline import OtherArms, Wanted
+from ipexperf.lock import Lock
 from ipexperf.verdict import PairsEvidence, Verdict
 
 KEY = ENVIRONMENT["machine_key"]
@@ -161,3 +163,27 @@ def test_a_file_that_cannot_be_written_leaves_no_row(runs, path, capsys):
     assert "cannot be" in told
     assert told.count("\n") == 1
     assert live() == []
+
+
+def test_the_lock_of_a_case_on_a_card_says_under_which_driver(runs, tmp_path):
+    """Of one digest, that of the case which was accepted last, and a case on the CPU leaves it."""
+    lock = Lock("3.11.7", "CPython linux x86_64")
+    for driver, told in (("1.14", "1.14"), ("1.15", "1.15"), ("", "1.15")):
+        software = {**ENVIRONMENT["software"], **({"accelerator": {"driver": driver}} if driver else {})}
+        environment = {**ENVIRONMENT, "software": software, "lock": lock.digest, "lock_text": lock.text}
+        with History.open("ipexperf.db") as history:
+            uid = history.start_run(environment, {"started_at": "2026-05-04T10:00:00Z"})
+            measured = make_measurement(environment=environment)
+            history.record(uid, measured, Verdict("no_baseline", "nothing was accepted"))
+        assert main(["baseline", "accept", uid, "--reason", "right", "--by", "ada", "--replace"]) == 0
+        text = (tmp_path / "baselines" / "locks" / f"{lock.digest}.txt").read_text()
+        assert f"# driver {told}\n" in text
+
+
+def test_a_live_baseline_says_that_its_driver_was_another():
+    old, new = (Lock("3.11.7", "CPython linux x86_64", driver=version) for version in ("1.14", "1.15"))
+    case = make_case()
+    for current, told in ((new, "; accepted under the driver 1.14, here is 1.15"), (old, "the same software")):
+        arms = OtherArms(live={case: None}, wanted={case: Wanted(old)}, current=current)
+        [line] = arms.lines({case: []})
+        assert line.endswith(told)

@@ -45,6 +45,7 @@ LOCKS = st.builds(
     placement=st.sampled_from(["", "cores=0-3,node=0"]),
     commit=st.sampled_from([None, "0123abc"]),
     dirty=st.booleans(),
+    driver=st.sampled_from(["", "1.15.39122+18"]),
     name=st.sampled_from(["", "ipex-2.7"]),
 )
 
@@ -54,12 +55,12 @@ def test_a_lock_survives_writing_and_parsing(lock: Lock) -> None:
     read = locks.parse(lock.text, "a lock")
     assert read == lock
     assert read.digest == lock.digest
-    assert (read.name, read.commit) == (lock.name, lock.commit)
+    assert (read.name, read.commit, read.driver) == (lock.name, lock.commit, lock.driver)
 
 
-def test_the_digest_names_the_software_and_neither_the_commit_nor_the_name() -> None:
+def test_the_digest_names_what_can_be_made_again_and_neither_commit_nor_driver_nor_name() -> None:
     lock = a_lock(Package("torch", "2.8.0", DIGEST))
-    assert dataclasses.replace(lock, name="release", commit="0123", dirty=True).digest == lock.digest
+    assert dataclasses.replace(lock, name="release", commit="0123", dirty=True, driver="1.15").digest == lock.digest
     assert dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),)).digest != lock.digest
     assert dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),)).environment == lock.environment
 
@@ -109,7 +110,10 @@ def test_differences_are_listed_packages_first() -> None:
         Package("d", "1", DIGEST),
         variables=(("OMP_NUM_THREADS", "1"),),
         python="3.12.0",
+        driver="1.15",
     )
+    assert locks.differences(old, new) == locks.differences(dataclasses.replace(old, driver="1.15"), new)
+    old = dataclasses.replace(old, driver="1.14")
     assert [str(one) for one in locks.differences(old, new)] == [
         "a: 1 -> 2",
         f"b: 1 ({DIGEST}) -> 1 ({DIGEST[::-1]})",
@@ -117,6 +121,7 @@ def test_differences_are_listed_packages_first() -> None:
         "d: unset -> 1",
         "python: 3.11.7 -> 3.12.0",
         "OMP_NUM_THREADS: unset -> 1",
+        "driver: 1.14 -> 1.15",
     ]
     assert not locks.same_software(old, new)
 

@@ -28,6 +28,8 @@ LONGEST = 60
 """Values longer than this are not shown, only that they changed."""
 FEW = 2
 """The most differences that a cell of a table shows."""
+CARD = "accelerator"
+"""The part of the software that is the card's: its driver."""
 PLACEMENT = ("cpu", "cpu_model", "cores", "threads")
 """Hardware whose change forbids comparing times. Not software, because losing AMX must raise an alarm."""
 
@@ -78,8 +80,15 @@ def _differing_conditions(old: Mapping[str, Any], new: Mapping[str, Any]) -> lis
     same_lock = old.get("lock") is not None and old["lock"] == new.get("lock")  # it has what their runs were given
     files = [side.get(SOURCE) or {} for side in (old, new)]
     first, second = ({SOURCE: {name: side[name] for name in files[0] if name in files[1]}} for side in files)
-    software = [] if same_lock else differences(old, new, ("variables", "software"))
+    software = _of_driver(old, new) if same_lock else differences(old, new, ("variables", "software"))
     return [*software, *differences(first, second, (SOURCE,))]
+
+
+def _of_driver(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The change of the driver, if both ran on a card: locks that are the same may be of two drivers."""
+    cards = [side.get("software", {}).get(CARD) for side in (old, new)]
+    before, after = ({"software": {CARD: card}} for card in cards)
+    return differences(before, after, ("software",)) if all(cards) else []
 
 
 def in_few_words(lines: Sequence[str]) -> str:

@@ -40,6 +40,7 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     accelerator = found.environment["hardware"]["accelerator"]
     assert accelerator["properties"] == "Intel(R) Arc(TM) A770 Graphics"
     assert accelerator["pinned"] == "ZE_AFFINITY_MASK=6"
+    assert found.environment["software"]["accelerator"] == {"driver": "1.6.32567+18"}
     assert found.environment["variables"]["ZE_AFFINITY_MASK"] == "6"
     assert found.environment["machine_key"].startswith("intel-arc-a770")
     assert launch.metrics["peak_memory"] > 0

@@ -155,6 +155,20 @@ def test_what_a_case_does_by_itself_is_no_other_environment(history):
     assert found.note == "other environments: net.py: changed"
 
 
+def test_runs_under_two_drivers_have_no_ratio_though_their_lock_is_the_same(history):
+    """The CPU has none: a card is still compared with it."""
+
+    def under(driver, environment=XPU):
+        card = {"accelerator": {"driver": driver}} if driver else {}
+        return {**environment, "software": {**environment["software"], **card}, "lock": "1"}
+
+    base = record(history, took(plain(device="xpu"), 0.08, under("1.14")), took(plain(), 0.8, under("", ENVIRONMENT)))
+    for driver, notes in (("1.14", {APART}), ("1.15", {"other environments: accelerator.driver: 1.14 -> 1.15"})):
+        fast = record(history, took(plain(device="xpu", stack="ipex"), 0.04, under(driver)), day=2)
+        assert {found.note for found in speedups([*base, *fast], ["stack"])} == notes
+    assert [round(found.speedup.value) for found in speedups(base, ["device"])] == [10]
+
+
 def test_two_runs_of_a_network_that_changed_between_them_are_of_other_work(history):
     """Within a run the network is one, whatever its stack."""
 

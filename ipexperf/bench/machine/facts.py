@@ -84,6 +84,11 @@ class Facts:
             return None
         return f"torch.compile needs the header {name}: install {HEADERS[name]}, or name its folder in CPATH"
 
+    @property
+    def driver(self) -> str:
+        """The version of the driver of the chosen card, or an empty text."""
+        return next((str(seen[0].get("driver", "")) for seen in self.cards.values()), "")
+
     def without(self, openmp: str) -> str | None:
         """Return why a cell is left out if the OpenMP runtime of its mode is missing, or None."""
         if openmp != "iomp5" or self.iomp5:

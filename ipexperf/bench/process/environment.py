@@ -189,6 +189,8 @@ def document(device: Device) -> dict[str, Any]:
     versions = software()
     installed = inventory.gather()
     versions["packages"] = installed.versions
+    if described.get("driver"):
+        versions["accelerator"] = {"driver": described["driver"]}  # of what was measured, though the card tells it
     machine["threads"] = versions.get("threads")
     return {
         "machine_key": machine_key(machine),
