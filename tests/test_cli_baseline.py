@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
@@ -13,6 +14,8 @@ from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.live_baseline import OtherArms, Wanted
 from ipexperf.lock import Lock
+from ipexperf.plan.options import Options
+from ipexperf.running.baselines import RunBaselines
 from ipexperf.verdict import PairsEvidence, Verdict
 
 KEY = ENVIRONMENT["machine_key"]
@@ -187,3 +190,30 @@ def test_a_live_baseline_says_that_its_driver_was_another():
         arms = OtherArms(live={case: None}, wanted={case: Wanted(old)}, current=current)
         [line] = arms.lines({case: []})
         assert line.endswith(told)
+
+
+def test_of_two_cards_in_one_machine_neither_is_held_against_the_other(runs, capsys):
+    """The second has no baseline yet. Where the first is another one than before, that is said, and fails."""
+
+    def on(card, number):
+        hardware = {"host": "lab", "accelerator": {"properties": card, "pinned": f"ZE_AFFINITY_MASK={number}"}}
+        return {**ENVIRONMENT, "machine_key": card, "hardware": hardware}
+
+    uids = []
+    with History.open("ipexperf.db") as history:
+        for number, card in enumerate(("a770", "b580")):
+            uids.append(history.start_run(on(card, number), {"started_at": f"2026-05-0{4 + number}T10:00:00Z"}))
+            history.record(uids[-1], make_measurement(environment=on(card, number)), Verdict("no_baseline", "first"))
+    keys = query("SELECT machine_key FROM series WHERE metric = 'step_time'")
+    assert (keys.count(("a770",)), keys.count(("b580",))) == (1, 1)
+    assert main(["compare", *uids]) == 0
+    out = capsys.readouterr().out
+    assert "machine_key: a770 -> b580" in out
+    assert main(["baseline", "accept", uids[0], "--reason", "right", "--by", "ada"]) == 0
+    found = []
+    for number in (1, 0):
+        baselines = RunBaselines(Options(baselines=Path("baselines")), [])
+        baselines.read_files()
+        found.append(baselines.judge(make_measurement(environment=on("b580", number)), ()))
+    assert [(verdict.outcome, verdict.fails) for verdict in found] == [("no_baseline", False), ("not_comparable", True)]
+    assert "accelerator.properties: a770 -> b580" in found[1].reason

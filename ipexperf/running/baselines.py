@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import NetworkCase, networks
 from ipexperf.plan.matrix import ALL
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ipexperf.case import Case
     from ipexperf.judge.baseline import Baselines, CaseBaseline
@@ -94,14 +94,13 @@ class RunBaselines:
         return screen.on_changed_host(verdict, measurement, known, self.policy(measurement))
 
     def _of_this_host(self, measurement: Measurement) -> CaseBaseline | None:
-        """The newest baseline of the case that this host has under another `machine_key`."""
-        environment, host = measurement.environment, measurement.environment.get("hardware", {}).get("host")
+        """The newest baseline of the case that this host, with this of its cards, has under another `machine_key`."""
+        environment = measurement.environment
+        place = _place(environment)
         others = [
             self._file(key).find(measurement.case) for key in list(self._files) if key != environment["machine_key"]
         ]
-        here = [
-            other for other in others if other and host and other.environment.get("hardware", {}).get("host") == host
-        ]
+        here = [other for other in others if other and place[0] and _place(other.environment) == place]
         return max(here, key=lambda baseline: baseline.accepted_at, default=None)
 
     def _judged(self, measurement: Measurement, baseline: CaseBaseline | None, gate: Sequence[str]) -> Verdict:
@@ -114,3 +113,9 @@ class RunBaselines:
         others = metrics.in_sessions(measurement.of_run, baseline, gate, policy.alpha)
         others = stalls.explained(others, measurement.counted)
         return metrics.combined(verdict, others, gated=PRIMARY in gate)
+
+
+def _place(environment: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The host, and by which number its card was chosen: two cards of one host may be of two products."""
+    hardware = environment.get("hardware", {})
+    return hardware.get("host"), (hardware.get("accelerator") or {}).get("pinned")
