@@ -17,6 +17,7 @@ from forked_pytest import QUICK, Servers
 from history_records import ENVIRONMENT, make_case, make_measurement
 
 from ipexperf.history import History
+from ipexperf.plan.drivers import LIBRARY
 from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -121,6 +122,16 @@ MISTAKES = (
     ("fresh", 2, "ipexperf bisect --commits A..B -- test_work.py", "is no git repository"),
     ("project", 2, "ipexperf bisect --package torch", "say --versions A,B,C or FIRST..LAST too"),
     ("project", 2, "ipexperf bisect --bad dtype=bf16 -- test_work.py", "an end is software and variables"),
+    # Another driver for Intel GPUs.
+    ("project", 4, "pytest --perf-against=driver:nowhere", "/nowhere is no folder: name one with the unpacked"),
+    ("project", 4, "pytest --perf-against=driver:mynet.py", "/mynet.py is no folder: name one with the unpacked"),
+    ("project", 4, "pytest --perf-against=driver:site", "/site has libze_intel_gpu.so.1 0 times, not once: unpack"),
+    ("project", 4, "pytest --perf-against=driver:drivers", "/drivers has libze_intel_gpu.so.1 2 times, not once"),
+    ("project", 4, "pytest --perf-against=driver:drivers/alien", "/alien/libze_intel_gpu.so.1 is no library for "),
+    ("project", 4, "pytest '--perf-against=driver:drivers/own driver:drivers/own'", "ZE_ENABLE_ALT_DRIVERS is there"),
+    ("project", 4, "pytest '--perf-against=driver:drivers/own ZE_ENABLE_ALT_DRIVERS=a'", "ZE_ENABLE_ALT_DRIVERS is"),
+    ("project", 2, "ipexperf ab --b driver:site -- test_work.py", "arm b 'driver:site': "),
+    ("project", 2, "ipexperf ab --a driver:drivers/alien -- test_work.py", "arm a 'driver:drivers/alien': "),
     # Runs and cases that the history does not have.
     ("project", 2, "ipexperf show nowhere", "no run matches 'nowhere': the newest of 2 is "),
     ("project", 2, "ipexperf gate lst", "'lst' is too short to name a run: give at least 4 characters, or `last`"),
@@ -192,6 +203,10 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (project / "site").mkdir()
     (project / "site" / "thesis.tex").write_text("precious")
     (project / "empty.db").touch()
+    head = Path("/proc/self/exe").read_bytes()[:20]
+    for name, driver in (("own", head), ("alien", head[:18] + bytes([head[18] ^ 1, head[19]]))):
+        (project / "drivers" / name).mkdir(parents=True)
+        (project / "drivers" / name / LIBRARY).write_bytes(driver)
     with closing(sqlite3.connect(project / "songs.db")) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     with History.open(project / "ipexperf.db") as history:

@@ -23,8 +23,8 @@ def spelled_out(word: str, where: str) -> list[str]:
         raise UsageError(f"{where}: {folder} is no folder: name one with the unpacked packages of a driver")
     found = sorted(folder.rglob(LIBRARY))
     if len(found) != 1:
-        advice = "unpack into it the packages of one driver with dpkg -x (libze-intel-gpu1, libigc2, libigdgmm12)"
-        raise UsageError(f"{where}: {folder} has {LIBRARY} {len(found)} times, and once was expected: {advice}")
+        advice = "unpack the packages of one driver there, by dpkg -x"
+        raise UsageError(f"{where}: {folder} has {LIBRARY} {len(found)} times, not once: {advice}")
     if _processor(found[0]) != _processor(Path("/proc/self/exe")):
         raise UsageError(f"{where}: {found[0]} is no library for {platform.machine()}: unpack packages that are")
     beside = (file.parent for file in sorted(folder.rglob(_COMPILER)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -57,22 +56,3 @@ def test_a_driver_is_the_variables_that_load_it(folder: Path, monkeypatch: pytes
     paths = {"LD_LIBRARY_PATH": f"{folder}/new:{folder}/new/igc:/mine"}
     assert words.variables == {"A": "1", "ZE_ENABLE_ALT_DRIVERS": f"{folder}/new/{drivers.LIBRARY}", **paths}
     assert words.text == "driver:new A=1"
-
-
-@pytest.mark.parametrize(
-    ("arm", "sentence"),
-    [
-        ("driver:good_arm.py", "good_arm.py is no folder: name one with the unpacked packages of a driver"),
-        ("driver:empty", f"empty has {drivers.LIBRARY} 0 times, and once was expected: unpack"),
-        ("driver:other", f"/other/{drivers.LIBRARY} is no library for "),
-    ],
-)
-def test_a_folder_that_is_no_driver_is_one_sentence(arm: str, sentence: str, folder: Path) -> None:
-    """Of another processor is one whose ELF header names another than ours."""
-    (folder / "empty").mkdir()
-    (folder / "other").mkdir()
-    head = bytearray(Path("/proc/self/exe").read_bytes()[:64])
-    head[18] ^= 1
-    (folder / "other" / drivers.LIBRARY).write_bytes(head)
-    with pytest.raises(UsageError, match=re.escape(sentence)):
-        parse(arm, "--b")

@@ -156,6 +156,8 @@ def _drivers(folders: Sequence[str], good: End) -> Ends:
 
     if len(folders) < 2:
         raise UsageError(f"--drivers {folders[0]}: a search needs two ends, and this is one folder")
+    if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
+        raise UsageError(f"--drivers: {twice} is there twice")
     candidates = [software.with_driver(good, folder) for folder in folders]
     names = (f"driver {folders[0]}", f"driver {folders[-1]}")
     return search.of_list(candidates, versions.changes("driver", folders), names, good)

@@ -258,6 +258,9 @@ def test_no_clone_stays_after_a_search_that_was_ended(
         (("--commits", "HEAD~1..HEAD", "--build=sleep 99", "--perf-timeout=3"), "took more than 3 s (--perf-timeout)"),
         (("--package", "pace", "--versions", "1.0,x"), "Invalid version: 'x'"),
         (("--package", "pace", "--versions", "1.0"), "one version of pace"),
+        (("--drivers", "old"), "--drivers old: a search needs two ends"),
+        (("--drivers", "old,new,old"), "--drivers: old is there twice"),
+        (("--drivers", "old,new"), "old is no folder: name one with the unpacked packages of a driver"),
     ],
 )
 def test_a_mistake_is_one_sentence(
