@@ -12,6 +12,7 @@ from typing import Any
 import dpctl
 import dpctl.utils
 import pytest
+from fake_card import Ways
 from fake_xpu import Properties, install
 
 
@@ -53,3 +54,4 @@ card = install(pytest.MonkeyPatch(), len(found))
 card.others = [properties(device) for device in found]
 if found:
     card.properties, *card.others = card.others
+Ways(card).__enter__()

@@ -21,7 +21,6 @@ from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.conduct import lease
-from ipexperf.plan import arms
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".driver"
@@ -74,24 +73,40 @@ def cards(product: str, **variables: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("product", "able"),
-    [(ALCHEMIST, set()), (BATTLEMAGE, {"float64"}), (LUNAR_LAKE, {"float64", "integrated"}), (MAX, {"float64"})],
+    ("product", "variables", "able"),
+    [
+        (ALCHEMIST, {}, set()),
+        (BATTLEMAGE, {}, {"float64"}),
+        (LUNAR_LAKE, {}, {"float64", "integrated"}),
+        (MAX, TWO_TILES, {"float64"}),
+    ],
 )
-def test_each_product_is_found_and_doctor_describes_it(product: str, able: set[str]) -> None:
-    [card] = cards(product)
-    assert {name for name in ("float64", "integrated") if card[name]} == able
-    assert card["memory"] > 8 * GIB
-    doctor = ask(product, "-m", "ipexperf.cli", "doctor", "--device", "xpu", "--no-pairs")
-    [line] = [line for line in doctor.stdout.splitlines() if " xpu 0 " in line]
-    told = "" if able else ", no float64: fp16 training is left out"
-    assert re.fullmatch(rf"ok +xpu 0 +{re.escape(card['name'])}, [\d.]+ GiB, driver {card['driver']}{told}", line)
+def test_each_product_is_found_and_doctor_describes_it(product: str, variables: dict[str, str], able: set[str]) -> None:
+    """Each tile of a card."""
+    found = cards(product, **variables)
+    assert len(found) == (2 if variables else 1)
+    doctor = ask(product, "-m", "ipexperf.cli", "doctor", "--device", "xpu", "--no-pairs", **variables)
+    for number, card in enumerate(found):
+        assert {name for name in ("float64", "integrated") if card[name]} == able
+        assert card["memory"] > 8 * GIB
+        [line] = [line for line in doctor.stdout.splitlines() if f" xpu {number} " in line]
+        told = f"{card['name']}, {card['memory'] / GIB:.1f} GiB, driver {card['driver']}"
+        told += "" if able else ", no float64: fp16 training is left out"
+        assert re.fullmatch(rf"ok +xpu {number} +{re.escape(told)}", line)
 
 
-def test_two_drivers_are_told_apart_by_their_versions() -> None:
-    """That of Ubuntu 26.04 and that of Debian's next release, each with its own compiler."""
-    paths = [arms.parse(f"driver:{FOLDER / name}", "--b").variables for name in ("former", "latest")]
-    versions = [cards(ALCHEMIST, **variables)[0]["driver"].split(".") for variables in paths]
-    assert list(map(int, versions[0])) < list(map(int, versions[1]))
+def test_two_drivers_are_compared_to_the_end_and_told_apart_by_their_versions(tmp_path: Path) -> None:
+    """That of Ubuntu 26.04 and that of Debian's next release. Computing is the fake card's, and on its clock alike."""
+    words = (
+        f"--a driver:{FOLDER}/former --b driver:{FOLDER}/latest --max-pairs 2 --perf-without=roof --perf-lease=off "
+        f"--perf-load={ROOT}/tests/fakes/smallnet.py --model smallnet --device xpu --dtype fp32 --mode infer "
+        f"--stack stock --perf-batch=1 --perf-db={tmp_path}/x.db --perf-cache={tmp_path}/cache"
+    )
+    done = ask(ALCHEMIST, "-m", "ipexperf.cli", "ab", *words.split())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("b against a: ok: ")
+    [versions] = re.findall(r"^differs +accelerator\.driver: 1\.(\d+)\.\d+ -> 1\.(\d+)\.", done.stdout, re.MULTILINE)
+    assert int(versions[0]) < int(versions[1])
 
 
 @pytest.mark.parametrize(
@@ -127,17 +142,26 @@ def test_of_two_cards_with_two_tiles_each_has_one_lease(tmp_path: Path, monkeypa
     assert len(cards(MAX, **TWO_CARDS, **TWO_TILES, ZE_AFFINITY_MASK="1")) == 1
 
 
+MASKED = {"ZE_AFFINITY_MASK": "7"}
+CRASHED = "can't run workers: SIGSEGV with ZE_AFFINITY_MASK=7"
+
+
 @pytest.mark.parametrize(
-    ("variables", "sentence"),
+    ("product", "words", "variables", "sentence"),
     [
-        ({"ZE_AFFINITY_MASK": "7"}, "can't run workers: SIGSEGV with ZE_AFFINITY_MASK=7"),
-        ({"ONEAPI_DEVICE_SELECTOR": "opencl:gpu"}, "torch 2.* sees no XPU"),
-        ({"ZE_ENABLE_ALT_DRIVERS": "/nowhere/libze.so"}, "torch 2.* sees no XPU"),
+        *((product, "--device xpu", MASKED, CRASHED) for product in (ALCHEMIST, BATTLEMAGE, LUNAR_LAKE, MAX)),
+        (MAX, "--device xpu", {"ONEAPI_DEVICE_SELECTOR": "opencl:gpu"}, "torch 2.* sees no XPU"),
+        (MAX, "--device xpu", {"ZE_ENABLE_ALT_DRIVERS": "/nowhere/libze.so"}, "torch 2.* sees no XPU"),
+        (MAX, "--device xpu:2", TWO_TILES, "there is no xpu device 2: torch sees 2, counted from 0"),
+        (ALCHEMIST, "--device xpu --dtype fp16 --mode train", {}, "needs float64 for its gradient scaler"),
     ],
 )
-def test_what_leaves_no_card_is_one_sentence(variables: dict[str, str], sentence: str) -> None:
+def test_what_cannot_run_on_a_product_is_one_sentence(
+    product: str, words: str, variables: dict[str, str], sentence: str
+) -> None:
     """SYCL crashes where a mask leaves nothing."""
-    told = ask(MAX, "-m", "ipexperf.cli", "cases", "--device", "xpu", "--model", "resnet18", **variables)
+    command = ("cases", "--model", "resnet18", "--stack", "stock", *words.split())
+    told = ask(product, "-m", "ipexperf.cli", *command, **variables)
     assert told.returncode == 2
     [line] = told.stderr.splitlines()
     assert re.search(sentence, line)
