@@ -1,7 +1,7 @@
 """Draw the pictures of the documentation: pages of histories that were recorded, and terminals.
 
     python benchmarks/pictures.py report NIGHTLY.db SERIES.db --case CASE_ID
-    python benchmarks/pictures.py terminal RECORDING --columns 80 --name terminal-80
+    python benchmarks/pictures.py terminal RECORDING --columns 80 --name terminal-live
 
 NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cases. RECORDING is what a command wrote to
 a terminal. Needs Chromium.

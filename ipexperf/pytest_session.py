@@ -12,6 +12,7 @@ import pytest
 
 from ipexperf import pytest_private
 from ipexperf.case import AXES, Case, FunctionCase, NetworkCase
+from ipexperf.errors import USAGE_ERROR
 from ipexperf.pytest_terminal import Terminal
 from ipexperf.steps import Notice
 
@@ -55,10 +56,11 @@ class CommandSession:
     __name__ = COMMAND
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Run the session with these arguments of pytest. Returns its exit status."""
+        """Run the session with these arguments of pytest. Returns its exit status, for an error that of a command."""
         # We are imported already, so pytest could not rewrite our assertions if we had any.
         quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-        return int(pytest.main([*arguments, *quiet], plugins=[self]))
+        status = int(pytest.main([*arguments, *quiet], plugins=[self]))
+        return USAGE_ERROR if status == pytest.ExitCode.USAGE_ERROR else status
 
     def only_test(self, arguments: Sequence[str]) -> tuple[Case, Suite]:
         """Collect the session and run nothing. Returns the case of its one test, and the session for arms."""

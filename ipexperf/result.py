@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
+from ipexperf.units import in_percent
 
 LaunchOutcome = Literal[
     "ok",
@@ -54,8 +55,8 @@ class Column:
     """The column of a metric in the table of a run. It is left out if no case has a value."""
 
     title: str
-    form: str = ""
-    """How a value is formatted. Empty: by its unit, without the unit if that is the title."""
+    form: Callable[[float], str] | None = None
+    """How a value is formatted. None: by its unit, without the unit if that is the title."""
     always: bool = False
     """True if the column is never left out, neither for want of values nor of room."""
 
@@ -167,7 +168,7 @@ METRICS: dict[str, Metric] = {
         Metric("mean_step", "s", False, gate=MEAN_STEP),
         Metric("throughput", "items/s", True, column=Column("items/s", always=True)),
         Metric("flop_rate", "FLOP/s", True),
-        Metric("of_roof", "fraction", True, column=Column("roof", "{:.0%}")),
+        Metric("of_roof", "fraction", True, column=Column("roof", in_percent)),
         Metric("p50", "s", False, gate=TIME),
         Metric("p90", "s", False, gate=TIME),
         Metric("p99", "s", False, gate=TIME),
@@ -207,10 +208,10 @@ METRICS: dict[str, Metric] = {
         Metric("input_time", "s", False),
         Metric("frequency", "Hz", None),
         Metric("utilisation", "fraction", None),
-        Metric("accuracy", "fraction", None, Accuracy("acc {:.1%}", "difference")),
-        Metric("agreement", "fraction", None, Accuracy("agr {:.1%}", "difference")),
-        Metric("fidelity", "relative rmse", None, Accuracy("rmse {:.1e}", "factor")),
-        Metric("loss", "nat", None, Accuracy("loss {:.3g}", "share")),
+        Metric("accuracy", "fraction", None, Accuracy("acc", "difference")),
+        Metric("agreement", "fraction", None, Accuracy("agr", "difference")),
+        Metric("fidelity", "relative rmse", None, Accuracy("rmse", "factor")),
+        Metric("loss", "nat", None, Accuracy("loss", "share")),
         Metric("first_loss", "nat", None),
         Metric("trivial_accuracy", "fraction", None),
         Metric("perplexity", "tokens", None),

@@ -78,10 +78,20 @@ def amount(value: float, unit: str) -> str:
     if unit == "bytes":
         return size(value)
     if unit == "fraction":
-        return f"{value:.1%}"
+        return in_percent(value, 1)
     if unit == "1":
         return f"{value:,.0f}" if value == round(value) else digits(value)
     return scaled(value, unit) if unit in ("FLOP/s", "FLOP", "Hz") else f"{digits(value)} {unit}".rstrip()
+
+
+def in_percent(fraction: float, decimals: int = 0) -> str:
+    """A fraction of a whole, with so many decimals: '91 %', '90.0 %'."""
+    return f"{100 * fraction:.{decimals}f} %"
+
+
+def accuracy(value: float, unit: str) -> str:
+    """How good answers are: a share in percent, anything else with three digits."""
+    return in_percent(value, 1) if unit == "fraction" else f"{value:.3g}"
 
 
 def share(fraction: float, most: int = 4) -> str:

@@ -54,7 +54,7 @@ def test_compare_tells_what_differs_and_how_much(capsys):
     assert [line[0] for line in lines] == ["resnet50-cpu-fp32-infer-ipex", "resnet50-cpu-fp32-infer-stock"]
     assert lines[0][6] == "1.200"
     assert "worse" in lines[0]
-    assert "94.0%" in lines[0]
+    assert "94.0" in lines[0]
     assert "else over launches, all together" in out
 
 

@@ -79,7 +79,7 @@ def test_show_is_the_table_of_the_run_the_worst_first(path, capsys):
 
 def test_show_tells_what_was_noted_and_what_was_measured_again(path, capsys):
     """Launches of which there is more to know are told; one that was measured again is not counted."""
-    busy = "other processes took 50% (limit 25%)"
+    busy = "other processes took 50 % (limit 25 %)"
     launches = (
         Launch(0, "contended", busy, metrics={"step_time": 9.0}, contended=busy, log="a warning"),
         Launch(1, "ok", metrics={"step_time": 0.0125}, notes=("ended with fewer samples than asked: 7 of 20",)),

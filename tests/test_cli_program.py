@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from cli_answers import on_terminal
 
 from ipexperf import cli
 from ipexperf.bench.machine import kernel_files
@@ -72,6 +73,11 @@ def test_the_numbers_that_are_worse_are_found_and_recorded(capsys: pytest.Captur
     assert (len(re.findall("^- ", comment, re.MULTILINE)), comment.count("SLOW")) == (3, 1)
     assert cli.main(["report", "last", "--markdown"]) == 0
     assert re.search(r"`higher.rate` \| 8\d\.\d \| -[\d.]+ % .* \| regressed \|", capsys.readouterr().out)
+
+
+def test_progress_on_a_terminal_is_one_line() -> None:
+    lines = on_terminal("ab", "--program", "--max-pairs", "4", "--", "true")
+    assert "1 number beside itself" in lines[0]
 
 
 def test_a_program_runs_in_the_tree_of_its_arm_which_is_built_once(

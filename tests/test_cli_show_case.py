@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from cli_answers import run
+from cli_answers import on_terminal, run
 from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.result import Measurement
-from ipexperf.verdict import PairsEvidence, Verdict
+from ipexperf.verdict import PairsEvidence, SpeedVerdict, Verdict
 
 KEY = ENVIRONMENT["machine_key"]
 ID = "resnet50-cpu-bf16-infer-ipex"
@@ -68,7 +69,21 @@ def test_a_change_is_printed_with_its_share(capsys):
     assert "before  run " in out
     assert "000000000002, 2 operator calls, 2.00 GFLOP a step" in out
     assert "structure: changed; the captured step took +2 ms" in out
-    assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
+    assert "1. +1 aten::clone a step (1 -> 2): a copy; 100 % of the time difference" in out
+
+
+def test_a_run_is_told_without_reading_the_cases_of_another(capsys, monkeypatch):
+    """Only what names no run is looked for among the cases of the last one."""
+    monkeypatch.setattr(History, "measurements", None)
+    assert f"\n{ID} " in run(capsys, "show", "last~3")
+
+
+@pytest.mark.process
+def test_lines_fit_a_terminal_and_stay_indented():
+    lines = on_terminal("show", "last~2", ID, "--against", "last~3")
+    assert max(map(len, lines)) <= 80
+    [now] = (number for number, line in enumerate(lines) if line.startswith("  now     run "))
+    assert lines[now + 1].startswith("      ")
 
 
 def test_a_run_compared_with_itself_has_no_change(capsys):
@@ -121,11 +136,13 @@ def test_a_case_of_a_pair_is_compared_with_the_other_arm(capsys):
     with History.open("ipexperf.db") as history:
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-09T10:00:00Z"})
         pair = measured(own, other=other, knobs=(("against", "stack=stock"),))
-        history.record(uid, pair, Verdict("ok", "as fast", evidence=PairsEvidence("stack=stock")))
+        judged = Verdict("regressed", "", evidence=PairsEvidence("stack=stock"), speed=SpeedVerdict("ok", ""))
+        history.record(uid, pair, judged)
     out = run(capsys, "show", pair.case.id)
+    assert re.search(r"\nstep_time .* ok *\n", out), "the time did not fail"
     assert "before  the other arm (stack=stock): 000000000001" in out
-    assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
-    assert "  memory of a step: 4 -> 5 allocations, 1 -> 1 MiB in all, 1 -> 1 MiB at once" in out
+    assert "1. +1 aten::clone a step (1 -> 2): a copy; 100 % of the time difference" in out
+    assert "  memory of a step: 4 -> 5 allocations, 1.00 -> 1.00 MiB in all, 1.00 -> 1.00 MiB at once" in out
 
 
 def test_a_baseline_without_a_session_in_this_history_is_reported(capsys, tmp_path):

@@ -35,6 +35,12 @@ CASES = [
 ]
 
 
+def test_percent_are_written_one_way() -> None:
+    """By `units`, with a space before the sign."""
+    sources = {path.name: path.read_text() for path in (ROOT / "ipexperf").rglob("*.py")}
+    assert [name for name, text in sources.items() if re.search(r":[<>]?\d*\.\d%\}", text)] == []
+
+
 def compare(name: str, text: str) -> None:
     """Compare a text with a golden file."""
     path = GOLDEN / name

@@ -17,10 +17,11 @@ from ipexperf import variables
 from ipexperf.case import AXES, OF_NETWORKS
 from ipexperf.errors import UsageError
 from ipexperf.plan.values import words
+from ipexperf.report.lines import broken
 from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from ipexperf.history.drawing import Columns
     from ipexperf.history.records import Recorded
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 CASES = (*AXES, "test")
 """The filters that choose cases."""
-Part: TypeAlias = "RenderableType | Columns"
+Part: TypeAlias = "str | Columns"
 """A table, or lines for people."""
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
 
@@ -171,8 +172,10 @@ def draw(parts: Iterable[Part]) -> None:
             table, without = part.fitted(console.width)
             narrow.update(dict.fromkeys(without))
             console.print(table)
-        elif part:
-            console.print(part)
+            continue
+        for line in part.splitlines():
+            hang = " " * (len(line) - len(line.lstrip()) + 4)
+            say("\n".join(broken(line, console.width, others=hang)))
     if narrow:
         console.print(f"More columns in a wider terminal, or with --json or --csv: {', '.join(narrow)}.")
 

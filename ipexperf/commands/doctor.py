@@ -112,17 +112,18 @@ def _detectable(log_ratios: Sequence[float], outcome: str, policy: PairPolicy) -
     """The smallest slowdown that pairs like these would show."""
     from ipexperf.judge.policy import Policy
     from ipexperf.judge.sequential import SURE, reach
-    from ipexperf.units import plural
+    from ipexperf.units import in_percent, plural
 
     smallest = reach(log_ratios, policy)
     if smallest is None:
         return [UNKNOWN]
-    effects = ", ".join(f"{effect:.1%} after {pairs}" for pairs, effect in smallest.effects)
+    least, spread, at_most = (in_percent(x, 1) for x in (smallest.smallest, smallest.spread, smallest.at_most))
+    effects = ", ".join(f"{in_percent(effect, 1)} after {pairs}" for pairs, effect in smallest.effects)
     pairs = plural(policy.max_pairs, "pair")
     sessions = f"{Policy().known_sessions} accepted sessions show how this machine varies"
-    honest = f"the smallest slowdown that this machine can honestly gate on: {smallest.smallest:.1%} (in {pairs})"
+    honest = f"the smallest slowdown that this machine can honestly gate on: {least} (in {pairs})"
     return [
-        f"pairs spread by {smallest.spread:.1%}, and by no more than {smallest.at_most:.1%} with {SURE:.0%}",
+        f"pairs spread by {spread}, and by no more than {at_most} with {in_percent(SURE)}",
         f"slowdowns that pairs would show in 4 of 5 comparisons: {effects}",
         "equal software was called different: do not trust a gate here" if outcome in DIFFERENT else honest,
         f"against a stored baseline: no case is called ok until {sessions}",

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from ipexperf.commands import console
-from ipexperf.errors import UsageError
+from ipexperf.errors import HistoryError, UsageError
 from ipexperf.plan.values import positive
 
 if TYPE_CHECKING:
@@ -36,8 +34,11 @@ def add_show(subparsers: console.Subparsers) -> None:
 def run_show(arguments: argparse.Namespace) -> int:
     if arguments.selector and arguments.case_id is None:
         with console.open_history(arguments) as history:
-            if arguments.selector in {recorded.case.id for recorded in history.measurements("last")}:
-                arguments.selector, arguments.case_id = "last", arguments.selector
+            try:
+                history.find_run(arguments.selector)
+            except HistoryError:
+                if arguments.selector in {recorded.case.id for recorded in history.measurements("last")}:
+                    arguments.selector, arguments.case_id = "last", arguments.selector
     if arguments.case_id is None and arguments.against:
         raise UsageError("--against is of a case: name a run and its case")
     answer = _case if arguments.case_id else _run if arguments.selector else _runs
@@ -76,7 +77,7 @@ def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
     from ipexperf.report import bisections, table
 
     yield run_text(detail)
-    yield Text("\n".join(table.summary_lines(summary(history, detail))))
+    yield "\n".join(table.summary_lines(summary(history, detail)))
     yield bisections.listed(detail.bisections)
 
 
@@ -114,7 +115,7 @@ def _case(arguments: argparse.Namespace) -> int:
         for recorded in console.chosen(cases, [arguments.case_id], arguments.selector):
             # Asked first: a side that was named and is not there is a mistake, before anything is printed.
             lines = [*_explanation(history, recorded, arguments)]
-            console.draw((*_numbers(recorded), Text("\n".join(lines))))
+            console.draw((*_numbers(recorded), *lines))
     return 0
 
 

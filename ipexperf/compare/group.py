@@ -232,7 +232,7 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         if width <= wish.precision:
             return []
         self._extra += 1
-        self._say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
+        self._say(f"{self.group.name}: one more round, as a ratio is only known to within {units.in_percent(width)}")
         measurable = [entry for entry in self._entries if entry.startable and not entry.cut]
         for entry in measurable:
             entry.missing, entry.extra = 1, True

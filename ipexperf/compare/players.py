@@ -312,7 +312,7 @@ class InstancesPlayer(Player):
         fingerprint = self.workers[0].ask("fingerprint")["fingerprint"]
         samples = [sample for window in windows for sample in window.samples()]
         late = max(window.late for window in windows)
-        behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
+        behind = f"an instance began {100 * late:.0f} % of a window late" if late > LATE_SHARE else ""
         items = self._answers[0]["items"]
         metrics = {
             **of_samples(samples, items),

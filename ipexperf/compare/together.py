@@ -189,7 +189,7 @@ def _refuse_full_card(warm: Sequence[Player]) -> None:
     )
     if room < 1 - memory_limit.SHARE:
         name, others = warm[-1].arm.case.device, "beside the other arms of its round"
-        raise WorkerError("out_of_memory", f"{room:.0%} of the memory of the {name} device is left {others}")
+        raise WorkerError("out_of_memory", f"{100 * room:.0f} % of the memory of the {name} device is left {others}")
 
 
 def _rotate(

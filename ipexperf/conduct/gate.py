@@ -133,4 +133,4 @@ def contended(shares: Mapping[str, float], policy: GatePolicy) -> str:
     }
     limits = {name: getattr(policy, name) for name in phrases}
     over = [name for name, limit in limits.items() if shares.get(name, 0.0) > limit]
-    return "; ".join(f"{phrases[name]} {shares[name]:.0%} (limit {limits[name]:.0%})" for name in over)
+    return "; ".join(f"{phrases[name]} {100 * shares[name]:.0f} % (limit {100 * limits[name]:.0f} %)" for name in over)

@@ -74,7 +74,7 @@ def with_wait_note(launch: Launch, samples: list[Sample], conditions: Conditions
     wanted = used + sum(sample.delay for sample in samples)
     if conditions.accelerator or not wanted < IDLE * wall:
         return launch
-    note = f"mostly waited in its steps: its process used {used / wall:.0%} of one core"
+    note = f"mostly waited in its steps: its process used {100 * used / wall:.0f} % of one core"
     return replace(launch, notes=(*launch.notes, note))
 
 

@@ -210,7 +210,7 @@ class Worker:
             return
         # Blame the largest, even if it is not the one that we wait for.
         largest = max(alive, key=lambda worker: memory_limit.used_bytes([worker.pid], 0))
-        most = f"{self.memory / 2**30:.1f} GiB, {memory_limit.SHARE:.0%} of the memory here"
+        most = f"{self.memory / 2**30:.1f} GiB, {100 * memory_limit.SHARE:.0f} % of the memory here"
         others = ", together with the other arms of its round" if len(alive) > 1 else ""
         largest.condemn(WorkerError("out_of_memory", f"took more than {most}, with its child processes{others}"))
         if largest is self:

@@ -72,9 +72,10 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
     recorded, spot = entry.newest, entry.now
     rows = []
     if spot.median is not None:
-        apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""
         text = units.plural(spot.n, "launch", "launches")
-        rows.append((entry.case.step, data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
+        if spot.lo and spot.hi and spot.n > 1:
+            text += f", {units.in_percent((spot.hi - spot.lo) / spot.median, 1)} apart"
+        rows.append((entry.case.step, data.formatted(PRIMARY, spot.median), f"median of {text}"))
     if entry.factor is not None:
         rounds = units.plural(entry.factor.rounds, "round")
         in_turns = f"{entry.factor.bounds}, in turns, {rounds}" if entry.factor.rounds else "throughput, same run"

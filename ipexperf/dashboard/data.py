@@ -21,6 +21,7 @@ from ipexperf.judge.sentence import sentence
 from ipexperf.outcomes import place
 from ipexperf.outcomes import row as row_of
 from ipexperf.result import METRICS, PRIMARY, accuracies
+from ipexperf.verdict import Verdict
 
 OURS = "ipexperf"
 """The first word of a run's command, unless pytest ran it."""
@@ -108,16 +109,22 @@ def moved(mark: Mark, entry: CaseStory) -> tuple[str, list[str]]:
     A verdict that still holds says it as everywhere else: with the numbers of the newest run.
     """
     verdict = entry.found(mark)
-    if verdict and mark.worse and not verdict.slower:
-        for other in verdict.others:
-            if other.outcome == verdict.outcome and other.times and other.level:
-                levels = [formatted(other.metric, value) for value in (other.level.before, other.level.now)]
-                return f"{other.metric.replace('_', ' ')} {units.percent(other.times)}", levels
+    if verdict and mark.worse and (found := instead(verdict)):
+        return found
     ratio, before, after = mark.ratio, mark.before, mark.after
     if verdict and verdict.times and entry.now.median:
         ratio, before, after = verdict.times, entry.now.median / verdict.times, entry.now.median
     times = [formatted(PRIMARY, value) for value in (before, after) if value is not None]
     return units.percent(ratio) if ratio else "", times
+
+
+def instead(verdict: Verdict) -> tuple[str, list[str]] | None:
+    """Return how far the metric moved that failed in place of the time, and both levels, if that is so."""
+    for other in () if verdict.slower else verdict.others:
+        if row_of(other.outcome).fails and other.times and other.level:
+            levels = [formatted(other.metric, value) for value in (other.level.before, other.level.now)]
+            return f"{other.metric.replace('_', ' ')} {units.percent(other.times)}", levels
+    return None
 
 
 def right(recorded: Recorded) -> str | None:
@@ -161,6 +168,7 @@ def row(entry: CaseStory, newest: int) -> dict[str, Any]:
             "outcome": recorded.outcome,
             **timed(spot),
             "ratio": short(verdict_of_time.times) if verdict_of_time else None,
+            "moved": found[0] if verdict and (found := instead(verdict)) else None,
             "factor": short(entry.factor.value) if entry.factor else None,
             "right": right(recorded),
             **spark(entry.line),

@@ -11,7 +11,7 @@ from ipexperf.outcomes import OUTCOMES
 from ipexperf.ratio import Ratio
 from ipexperf.result import METRICS
 from ipexperf.sentences import few
-from ipexperf.units import amount
+from ipexperf.units import accuracy, amount
 
 SHORT = 13
 """Leading characters of a uid that hold the millisecond: enough to identify a run."""
@@ -80,7 +80,7 @@ class Columns:
         return Text("\n").join(lines)
 
 
-def remarks(told: Iterable[tuple[str, str, str]]) -> Text:
+def remarks(told: Iterable[tuple[str, str, str]]) -> str:
     """What was remarked of which rows: one line for all with the same remark, as a column of it would be too wide.
 
     A row has a case, what else it is of, which is said where the case has several rows, and the remark.
@@ -91,7 +91,7 @@ def remarks(told: Iterable[tuple[str, str, str]]) -> Text:
     for case, of, remark in rows:
         if remark:
             cases[remark].append(f"{case}, {of}" if of and count[case] > 1 else case)
-    return Text("\n".join(f"{few(list(dict.fromkeys(names)), NAMED)}: {remark}" for remark, names in cases.items()))
+    return "\n".join(f"{few(list(dict.fromkeys(names)), NAMED)}: {remark}" for remark, names in cases.items())
 
 
 def moment(text: str) -> str:
@@ -111,7 +111,5 @@ def interval(over: Ratio | None) -> str:
 
 
 def share(metric: str | None, value: float | None) -> str:
-    """Format an accuracy: shares in per cent, anything else with three digits."""
-    if metric is None or value is None:
-        return "-"
-    return f"{value:.1%}" if METRICS[metric].unit == "fraction" else f"{value:.3g}"
+    """An accuracy, if there is one."""
+    return "-" if metric is None or value is None else accuracy(value, METRICS[metric].unit)

@@ -6,8 +6,6 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
 from ipexperf.judge.levels import MINIMUM
 from ipexperf.judge.sentence import sentence
@@ -57,7 +55,7 @@ def runs_table(runs: Iterable[RunRecord]) -> Columns:
     return Columns(rows, spare=("machine", "IPEX", "branch", "torch", "commit", "status"))
 
 
-def run_text(detail: RunDetail) -> Text:
+def run_text(detail: RunDetail) -> str:
     run = detail.run
     git = detail.environment.get("git") or {}
     lines = (
@@ -66,7 +64,7 @@ def run_text(detail: RunDetail) -> Text:
         *((("stack", f"torch {run.torch_version}, IPEX {run.ipex_version or '-'}"),) if run.torch_version else ()),
         ("machine", run.machine_key),
     )
-    return Text("\n".join(f"{name:8} {value}" for name, value in lines))
+    return "\n".join(f"{name:8} {value}" for name, value in lines)
 
 
 def _uncommitted(git: Mapping[str, Any]) -> str:
@@ -74,7 +72,7 @@ def _uncommitted(git: Mapping[str, Any]) -> str:
     return f" (dirty{': ' if 'changes' in git else ''}{git.get('changes', '')})" if git.get("dirty") else ""
 
 
-def case_text(recorded: Recorded) -> Text:
+def case_text(recorded: Recorded) -> str:
     """A case with the reason of its verdict, how it ran otherwise, and what it ran."""
     verdict = recorded.verdict
     reason = sentence(verdict) if verdict else recorded.metrics[PRIMARY].reason
@@ -82,7 +80,7 @@ def case_text(recorded: Recorded) -> Text:
     lines += (*verdict.structure.losses, *verdict.structure.changes) if verdict and verdict.structure else ()
     lines += [f"ran {in_one_line(fingerprint)}"] if (fingerprint := recorded.fingerprint) else []
     lines += [f"did {rate}"] if (rate := rate_text(recorded.medians)) else []
-    return Text("\n  ".join(filter(None, lines)))
+    return "\n  ".join(filter(None, lines))
 
 
 def metrics_table(recorded: Recorded) -> Columns:
@@ -93,7 +91,7 @@ def metrics_table(recorded: Recorded) -> Columns:
             **_numbers(summary.unit, median=summary.median, smallest=summary.lo, largest=summary.hi),
             "launches": str(summary.n),
             "ratio": ratio(verdict.times) if verdict else None,
-            "verdict": title(verdict.outcome) if verdict else None,
+            "verdict": title(verdict.alone.outcome) if verdict else None,
         }
         for name, summary in recorded.metrics.items()
         if recorded.case.inputs or name != THROUGHPUT
@@ -111,14 +109,14 @@ def _of(batch: int | None, *more: str) -> str:
     return ", ".join([*([] if batch is None else [f"batch {batch}"]), *more])
 
 
-def launches_text(recorded: Recorded) -> Text:
+def launches_text(recorded: Recorded) -> str:
     """Every failed launch with the last lines of its log, and the notes on the others."""
     notes = [
-        (f"  launch {launch.index}", "", note)
+        (f"launch {launch.index}", "", note)
         for launch in recorded.launches
         for note in launch.document.get("notes", ())
     ]
-    lines = []
+    lines = [f"  {line}" for line in remarks(notes).splitlines()]
     for launch in recorded.launches:
         name = f"  launch {launch.index}"
         if launch.outcome == "contended":
@@ -126,15 +124,15 @@ def launches_text(recorded: Recorded) -> Text:
         elif launch.outcome != "ok":
             lines.append(f"{name}: {launch.outcome}: {launch.reason}")
             lines += [f"      {line}" for line in launch.log.splitlines()[-LOG_LINES:]]
-    return Text("\n").join(filter(None, (remarks(notes), Text("\n".join(lines)))))
+    return "\n".join(lines)
 
 
-def series_tables(every: Iterable[Points]) -> Iterator[tuple[Text, Columns]]:
+def series_tables(every: Iterable[Points]) -> Iterator[tuple[str, Columns]]:
     """One table for each series, and the line above it that says whose it is."""
     for points in every:
         newest = points[-1]
         name = f"{newest['case_id']}, {_of(newest['batch'], newest['metric'])} on {newest['machine_key']}"
-        yield Text(name), Columns(map(_point_row, points), spare=("launches", "IPEX", "torch", "commit", "run"))
+        yield name, Columns(map(_point_row, points), spare=("launches", "IPEX", "torch", "commit", "run"))
 
 
 def _point_row(point: Mapping[str, Any]) -> dict[str, object]:
@@ -151,7 +149,7 @@ def _point_row(point: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def work_text(history: History, every: Iterable[Points]) -> Text:
+def work_text(history: History, every: Iterable[Points]) -> str:
     """Name the runs from which on a case did other work: a level there says nothing of software."""
     lines = []
     for points in every:
@@ -161,7 +159,7 @@ def work_text(history: History, every: Iterable[Points]) -> Text:
             if text := structure.other_operations(before, after):
                 since = f"{moment(point['started_at'])} {point['run_uid'][:SHORT]}"
                 lines.append(f"{point['case_id']}: since {since} {text}")
-    return Text("\n".join(lines))
+    return "\n".join(lines)
 
 
 def changes_table(changed: Sequence[Changed]) -> Columns:
@@ -183,7 +181,7 @@ def changes_table(changed: Sequence[Changed]) -> Columns:
     return Columns(rows, spare=("runs", "batch", "last", "first"))
 
 
-def brackets_text(changed: Changes) -> Text:
+def brackets_text(changed: Changes) -> str:
     """Describe what differs between the runs around changes, once for all cases that changed there."""
     together: dict[tuple[str, str, str, tuple[str, ...]], list[Changed]] = defaultdict(list)
     lines, plain = [], 0
@@ -211,10 +209,10 @@ def brackets_text(changed: Changes) -> Text:
     short = f"; {changed.short} too short: fewer than {2 * MINIMUM} good runs" if changed.short else ""
     unsteady = f"; {changed.unsteady} without a run to blame: drifting, or going to and fro" if changed.unsteady else ""
     lines.append(f"{plural(len(changed.changes), 'change')} in {changed.series} series{short}{unsteady}")
-    return Text("\n".join(lines))
+    return "\n".join(lines)
 
 
-def comparison_text(comparison: RunComparison) -> Text:
+def comparison_text(comparison: RunComparison) -> str:
     """Describe the two runs, and the differences between their environments."""
     lines = []
     for name, run in (("first", comparison.first), ("second", comparison.second)):
@@ -223,7 +221,7 @@ def comparison_text(comparison: RunComparison) -> Text:
         lines.append(f"{name:8} {run.uid[:SHORT]}  {moment(run.started_at)} UTC, {where}")
     differences = comparison.differences or ("nothing that is recorded of the environment",)
     lines += [f"{'' if index else 'differs':8} {line}" for index, line in enumerate(differences)]
-    return Text("\n".join(lines))
+    return "\n".join(lines)
 
 
 def compared_table(cases: Sequence[ComparedCase]) -> Columns:
@@ -250,7 +248,7 @@ def _both(sides: Iterable[str]) -> str:
     return first if first == second else f"{first} -> {second}"
 
 
-def differences_text(cases: Sequence[ComparedCase]) -> Text:
+def differences_text(cases: Sequence[ComparedCase]) -> str:
     """What is to be said of each case, and what differs in it."""
     return remarks(
         (case.case_id, _of(case.batch), "; ".join(filter(None, (case.note, *case.differences)))) for case in cases
@@ -274,7 +272,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Columns:
     return Columns(rows, spare=("batch", "metric", "accuracy", "base", "value"))
 
 
-def notes_text(pairs: Sequence[Speedup]) -> Text:
+def notes_text(pairs: Sequence[Speedup]) -> str:
     """How far each speed-up can be trusted, or why there is none."""
     return remarks((pair.case_id, _of(pair.batch, pair.over), _note(pair)) for pair in pairs)
 
@@ -285,9 +283,9 @@ def _note(speedup: Speedup) -> str:
     return "; ".join(filter(None, (rounds, speedup.note, unseen)))
 
 
-def twins_text(twins: Iterable[Twin]) -> Text:
+def twins_text(twins: Iterable[Twin]) -> str:
     """Describe the ratios of twins, which show the noise, and what it means if one differs significantly."""
-    return Text("\n".join(map(twin_text, twins)))
+    return "\n".join(map(twin_text, twins))
 
 
 def twin_text(twin: Twin) -> str:

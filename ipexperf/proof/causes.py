@@ -1,4 +1,4 @@
-"""Known causes: what a difference of two fingerprints meant where it was found before, and the page that says more.
+"""Known causes: what a difference of two fingerprints meant where it was found before.
 
 `register(Cause(...))` of `ipexperf.ext` adds one. Its name is then in each dossier that it fits.
 """
@@ -12,7 +12,6 @@ from typing import Any
 from ipexperf.proof import losses, structure
 from ipexperf.proof.structure import Fingerprint, FingerprintDifference
 
-PAGE = "docs/reference/fingerprint.md"
 PYTHON_CALLS = 1.2
 """From this many times as many calls of Python on, they are a cause."""
 
@@ -27,7 +26,8 @@ class Cause:
     signature: str | Signature
     """The kind of a loss, as `judge.losses` has them, or a function that says whether this is it."""
     meaning: str
-    page: str = f"{PAGE}#losses"
+    page: str = ""
+    """Where more is written, if anywhere."""
 
     def fits(self, old: Fingerprint, new: Fingerprint, difference: FingerprintDifference) -> bool:
         if isinstance(self.signature, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ipexperf.result import Measurement
-from ipexperf.units import scaled
+from ipexperf.units import in_percent, scaled
 
 
 def meaning(measurements: Iterable[Measurement]) -> str:
@@ -23,4 +23,4 @@ def rate_text(metrics: Mapping[str, float | None]) -> str:
         return ""
     if share is None:
         return f"{scaled(rate, 'FLOP/s')}, with no roof"
-    return f"{scaled(rate, 'FLOP/s')}: {share:.0%} of the roof of {scaled(rate / share, 'FLOP/s')}"
+    return f"{scaled(rate, 'FLOP/s')}: {in_percent(share)} of the roof of {scaled(rate / share, 'FLOP/s')}"

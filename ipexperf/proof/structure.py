@@ -14,6 +14,7 @@ from ipexperf.outcomes import StructureGate
 from ipexperf.proof import sections
 from ipexperf.proof.sections import Section, StructureChange
 from ipexperf.result import parts_of_work
+from ipexperf.units import from_to, in_percent
 from ipexperf.verdict import Structure
 
 Fingerprint = Mapping[str, Any]
@@ -34,7 +35,8 @@ OTHER_VALUES = 0.01
 """Batches are others if a mean differs by this share of the root mean square: rounding differs by far less."""
 SHOWN = 3
 """Most rows to report that differ only in time."""
-MIB = 2**20
+MEMORY = {"allocations": ("1", "allocations"), "allocated": ("bytes", "in all"), "peak": ("bytes", "at once")}
+"""The unit of each number of a step's memory, and what it is. A function has a peak alone."""
 SURE = 0.02
 """If the step times differ by less than this fraction, no shares are reported."""
 
@@ -68,7 +70,7 @@ class FingerprintDifference:
 
 def with_share(text: str, share: float | None) -> str:
     """A change with its share of the time difference. Changes in the other direction have no share."""
-    return text if share is None or share < 0.005 else f"{text}; {min(share, 1):.0%} of the time difference"
+    return text if share is None or share < 0.005 else f"{text}; {in_percent(min(share, 1))} of the time difference"
 
 
 def name(digest: Fingerprint | None) -> str | None:
@@ -221,11 +223,9 @@ def other_operations(before: int | None, after: int | None) -> str:
 
 def memory(old: Fingerprint, new: Fingerprint) -> str:
     """How the allocations of a step differ, or an empty text. Allocations are not part of the digest."""
-    before, after = (fingerprint.get("beside", {}).get("memory") for fingerprint in (old, new))
-    if before is None or after is None or before == after:
-        return ""
-    sizes = [f"{before[name] / MIB:.3g} -> {after[name] / MIB:.3g} MiB" for name in ("allocated", "peak")]
-    return f"{before['allocations']} -> {after['allocations']} allocations, {sizes[0]} in all, {sizes[1]} at once"
+    before, after = (fingerprint.get("beside", {}).get("memory", {}) for fingerprint in (old, new))
+    both = {name: words for name, words in MEMORY.items() if name in before and name in after and before != after}
+    return ", ".join(f"{from_to(before[name], after[name], unit)} {what}" for name, (unit, what) in both.items())
 
 
 def diff(old: Fingerprint, new: Fingerprint) -> FingerprintDifference:

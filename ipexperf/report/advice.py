@@ -17,7 +17,7 @@ from ipexperf.report.speeds import Speeds
 from ipexperf.report.summary import Judged, Summary
 from ipexperf.report.words import Words, labels
 from ipexperf.result import METRICS, accuracies
-from ipexperf.units import plural
+from ipexperf.units import in_percent, plural
 
 TURNS = "ratios compare cases that took turns in the same rounds"
 NO_TURNS = f"those with {APART} compare launches that did not, and are less exact"
@@ -114,7 +114,7 @@ def _score(best: NetworkCase, base: NetworkCase, speeds: Speeds) -> str:
         value = speeds.counted[best].median(name)
         if value is None or METRICS[name].unit != "fraction":
             continue
-        text = f"; {name} {value:.1%}"
+        text = f"; {name} {in_percent(value, 1)}"
         before = speeds.counted[base].median(name)
         if best == base or before is None or (base.stack, base.dtype) != (STOCK, PLAIN):
             return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ipexperf.case import AGAINST
@@ -11,7 +10,7 @@ from ipexperf.outcomes import has_numbers, row
 from ipexperf.redaction import without_numbers
 from ipexperf.report import faq
 from ipexperf.report.functions import counts
-from ipexperf.report.lines import Page, wrapped
+from ipexperf.report.lines import Page, broken, wrapped
 from ipexperf.result import Launch, Measurement
 from ipexperf.units import plural
 from ipexperf.verdict import BaselineEvidence, Structure, Verdict
@@ -31,11 +30,7 @@ def failure_block(
         indent = " " * (LABEL + 2)
         # Never wrap commands and logs, because people copy them.
         whole = label in ("reproduce", "accept", "stderr")
-        parts = (
-            text.splitlines()
-            if whole
-            else textwrap.wrap(text, Page.width - LABEL - 4, break_long_words=False, break_on_hyphens=False)
-        )
+        parts = text.splitlines() if whole else broken(text, Page.width - LABEL - 4)
         lines.append(f"  {label:<{LABEL}}{parts[0] if parts else ''}".rstrip())
         lines += [f"{indent}{part}".rstrip() for part in parts[1:]]
     return "\n".join(lines)

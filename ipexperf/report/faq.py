@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from posixpath import dirname, normpath
 
 HERE = Path(__file__).parent
 WRITTEN = re.compile(r"(?:`|(?<!\*)\*)([^`*\n]+)(?:`|\*(?!\*))")
@@ -30,11 +29,10 @@ def explained() -> dict[str, str]:
     rows: dict[str, str] = {}
     paragraphs: dict[str, str] = {}
     for page in (HERE / "architecture.md", *sorted((HERE / "reference").glob("*.md"))):
-        name = f"docs/{page.relative_to(HERE)}"
         for head, text in _parts(page.read_text(encoding="utf-8")):
             for written, told in ((head, rows), (text, paragraphs)):
                 for word in WRITTEN.findall(written):
-                    told.setdefault(called(word), f"{_plain(text, dirname(name))} ({name})")
+                    told.setdefault(called(word), f"{_plain(text)} (page {page.stem})")
     return {**paragraphs, **rows, **{called(word): text for word, text in sections().items()}}
 
 
@@ -55,10 +53,10 @@ def _parts(page: str) -> Iterator[tuple[str, str]]:
             yield "", block.lstrip("- ")
 
 
-def _plain(text: str, folder: str = "docs") -> str:
-    """A text of a page in this folder in one line, with links as people without a browser can follow them."""
+def _plain(text: str) -> str:
+    """A text of a page in one line, with the names of pages for links: who installed us has no checkout."""
     plain = " ".join(text.split())
-    return LINK.sub(lambda link: f"{link[1]} ({normpath(f'{folder}/{link[2]}')})" if link[2] else link[1], plain)
+    return LINK.sub(lambda link: f"{link[1]} (page {Path(link[2]).stem})" if link[2] else link[1], plain)
 
 
 def commands(words: Iterable[str]) -> str:

@@ -34,8 +34,13 @@ def shortened(reason: str) -> str:
 
 def wrapped(text: str, indent: str = "") -> list[str]:
     """Wrap a text. All lines but the first are indented by four more. Paths are never cut, because people copy them."""
-    wide = textwrap.TextWrapper(Page.width, indent, f"{indent}    ", break_long_words=False, break_on_hyphens=False)
-    return wide.wrap(text)
+    return broken(text, Page.width, indent, f"{indent}    ")
+
+
+def broken(text: str, width: int, first: str = "", others: str = "") -> list[str]:
+    """Break a text into lines with these indents, but no word, and no number from its sign of percent."""
+    wide = textwrap.TextWrapper(width, first, others, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in wide.wrap(text.replace(" %", "\xa0%"))]
 
 
 def labelled(label: str, text: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,12 @@ from ipexperf.plan.groups import groups
 from ipexperf.proof import roof_lines
 from ipexperf.report import functions
 from ipexperf.report.advice import UNSOUND, advice
-from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, listed, named, shortened, wrapped
+from ipexperf.report.lines import BUSY, WIDEST, Page, broken, by_meaning, labelled, listed, named, shortened, wrapped
 from ipexperf.report.speeds import FACTORS
 from ipexperf.report.summary import Judged, Summary
 from ipexperf.report.words import labels
 from ipexperf.result import METRICS, PRIMARY, Column, Measurement, Metric, RoundRecord
-from ipexperf.units import amount, digits, plural
+from ipexperf.units import accuracy, amount, digits, plural
 from ipexperf.verdict import Structure, Verdict
 
 GAP = "  "
@@ -79,7 +78,7 @@ def summary_lines(summary: Summary) -> list[str]:
         total = sum(summary.left_out.values())
         lines.append(f"left out: {plural(total, 'cell')} of the matrix")
         for reason, count in sorted(summary.left_out.items(), key=lambda item: (-item[1], item[0])):
-            lines += textwrap.wrap(reason, Page.width - 8, initial_indent=f"{count:>6}  ", subsequent_indent=" " * 8)
+            lines += broken(reason, Page.width - 8, f"{count:>6}  ", " " * 8)
     if summary.commands:
         lines.append("where to look next:")
     for command, meaning in summary.commands:  # never cut, because people copy them
@@ -174,7 +173,7 @@ def _value(measurement: Measurement, metric: Metric, column: Column) -> str:
     if value is None:
         return "-"
     if column.form:
-        return column.form.format(value)
+        return column.form(value)
     return digits(value) if column.title == metric.unit else amount(value, metric.unit)
 
 
@@ -182,7 +181,7 @@ def _accuracy(measurement: Measurement) -> str:
     """The metric of accuracy that says most, of those that were measured."""
     for metric in METRICS.values():
         if metric.accuracy is not None and (value := measurement.median(metric.name)) is not None:
-            return metric.accuracy.brief.format(value)
+            return f"{metric.accuracy.brief} {accuracy(value, metric.unit)}"
     return "-"
 
 

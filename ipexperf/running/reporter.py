@@ -83,14 +83,12 @@ class Reporter:
         from ipexperf.report.block import failure_block
 
         measurement, verdict = judged
-        uid = self._judge.recorder.uid
-        accept = self._accept(judged, uid[:18] if uid else "last")
         if pairs := verdict.pairs:
             changed: Sequence[str] = pairs.differences
         else:
             before = self._judge.baselines.accepted(measurement)
             changed = differences(before.environment, measurement.environment) if before else []
-        return failure_block(measurement, verdict, changed, self._reproduce(judged.case), accept)
+        return failure_block(measurement, verdict, changed, self._reproduce(judged.case), self._accept(judged))
 
     def questions(self) -> Iterator[Question]:
         """What the dossiers of this run are about."""
@@ -209,9 +207,10 @@ class Reporter:
         test = rerun.here(case.name, self._folder)
         return rerun.of_function(test, arm, own, variables, benchmark=asked.benchmark, build=asked.build)
 
-    def _accept(self, judged: Judged, run: str) -> str:
-        """The command that accepts a case of a run on purpose, or an empty text if that cannot be."""
+    def _accept(self, judged: Judged) -> str:
+        """The command that accepts a case of this run on purpose, or an empty text if that cannot be."""
         measurement, verdict = judged
+        run = (self._judge.recorder.uid or "last")[:18]
         if "record" in self._options.without or (verdict.pairs and not verdict.pairs.lock):
             return ""
         busy = " --contended-ok" if disturbed([launch.contended for launch in measurement.counted]) else ""
@@ -239,8 +238,6 @@ class Reporter:
                 arm = None if named is None else named.words.text
                 explain = rerun.explain(run, worst.case, self._options, arm, "".join(self._stores("--perf-")))
                 yield explain, "measure it again, and write a page on why"
-            if accept := self._accept(worst, run):
-                yield accept, "if it is meant"
         elif named is None and "inconclusive" not in kinds and any(map(_is_new, judged)):
             reason = "first run" if "no_baseline" in kinds else "faster"
             accept = f'ipexperf baseline accept {run}{database}{baselines} --reason "{reason}"'

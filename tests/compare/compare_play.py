@@ -24,7 +24,7 @@ from ipexperf.result import Check, Launch, Sample
 CASE = NetworkCase("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 A = Arm(CASE, Conditions(Settings()), "arm a")
 B = replace(A, case=replace(CASE, dtype="bf16"), name="arm b")
-BUSY = "other processes took 50% (limit 25%)"
+BUSY = "other processes took 50 % (limit 25 %)"
 NOW = "2026-11-22T12:00:00.000+00:00"
 QUICK = Effort(turns=4, most=6, seconds=0.01)
 

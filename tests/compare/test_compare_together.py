@@ -328,7 +328,7 @@ def test_an_arm_that_fills_its_card_beside_others_is_out_of_memory(
     monkeypatch.setattr(WorkerPlayer, "warm", told)
     found = play(*arms("tiny", "tiny", "tiny"))
     assert [side.launch.outcome for side in found.results] == ["ok", "out_of_memory", "ok"]
-    reason = "3% of the memory of the fake device is left beside the other arms of its round"
+    reason = "3 % of the memory of the fake device is left beside the other arms of its round"
     assert found.results[1].launch.reason.endswith(reason)
     assert play(*arms("tiny")).results[0].launch.outcome == "ok"
 

@@ -41,17 +41,17 @@ def reading(at: float, busy: float, steal: float, ours: float, cores: int = 4, *
         (FREE, ""),
         ({**FREE, "others": LIMITS.others, "steal": LIMITS.steal, "held_up": LIMITS.held_up}, ""),
         ({**FREE, "run_delay": 0.9}, ""),
-        ({**FREE, "others": 0.31}, "other processes took 31% (limit 25%)"),
-        ({**FREE, "steal": 0.5}, "the hypervisor took 50% (limit 10%)"),
-        ({**FREE, "held_up": 0.9}, "threads waited for a core 90% (limit 20%)"),
+        ({**FREE, "others": 0.31}, "other processes took 31 % (limit 25 %)"),
+        ({**FREE, "steal": 0.5}, "the hypervisor took 50 % (limit 10 %)"),
+        ({**FREE, "held_up": 0.9}, "threads waited for a core 90 % (limit 20 %)"),
         (
             {**FREE, "memory_pressure": LIMITS.memory_pressure, "cpu_pressure": 1.0, "io_pressure": 1.0, "mhz": 800.0},
             "",
         ),
-        ({**FREE, "memory_pressure": 0.4}, "processes waited for memory 40% (limit 10%)"),
+        ({**FREE, "memory_pressure": 0.4}, "processes waited for memory 40 % (limit 10 %)"),
         (
             {**FREE, "others": 0.4, "steal": 0.2},
-            "other processes took 40% (limit 25%); the hypervisor took 20% (limit 10%)",
+            "other processes took 40 % (limit 25 %); the hypervisor took 20 % (limit 10 %)",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def stat(folder: Path, *busy: float, steal: float = 0.0) -> Path:
 @pytest.mark.parametrize(
     ("cores", "others", "told"),
     [
-        (range(4), 0.9, "other processes took 90% (limit 25%)"),
+        (range(4), 0.9, "other processes took 90 % (limit 25 %)"),
         (range(4, 16), 0.0, ""),
         (range(16), 0.225, ""),
     ],

@@ -46,7 +46,7 @@ def test_a_step_that_mostly_waits_has_a_note(*, cpu: float, delay: float, accele
     """Such as a network that sleeps, but not one that waits for a busy core or for an accelerator."""
     samples = [Sample(1.0, cpu, delay)] * 3
     found = launch.with_wait_note(Launch(0, "ok"), samples, Conditions(Settings(), accelerator=accelerator))
-    note = "mostly waited in its steps: its process used 3% of one core"
+    note = "mostly waited in its steps: its process used 3 % of one core"
     assert found.notes == ((note,) if noted else ())
 
 

@@ -10,6 +10,8 @@ import pytest
 from browser import MISSING
 from dashboard_records import MOVED, RUNS
 
+from ipexperf import units
+
 if TYPE_CHECKING:
     from browser import Browser
 
@@ -135,6 +137,13 @@ def test_the_matrix_has_a_tile_for_each_case(report: Path, window: Browser) -> N
     told = {title.split(" (")[0]: text for _, text, title in tiles}
     assert "+15.0 %" in told["resnet50-cpu-bf16-infer_jit-ipex"]
     assert "failed" in told["vgg16-cpu-fp32-infer-stock"]
+
+
+def test_pages_write_numbers_as_the_terminal_does(report: Path, window: Browser) -> None:
+    window.open(report / "index.html")
+    ratios = [0.18, 0.999, 1.0, 1.234, 1.96, 2.0, 5.542, 9.96, 12.34, 1234.6]
+    assert window.run("return arguments[0].map(percent)", ratios) == [*map(units.percent, ratios)]
+    assert window.run("return human(0.918, 'fraction')") == units.amount(0.918, "fraction")
 
 
 def test_a_chart_draws_and_a_link_zooms_it(report: Path, window: Browser) -> None:

@@ -38,7 +38,7 @@ from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.ratio import Ratio
-from ipexperf.verdict import PairsEvidence, Verdict
+from ipexperf.verdict import Level, PairsEvidence, SpeedVerdict, Verdict
 
 VENDOR = Path(writing.HERE) / "vendor" / "uplot"
 
@@ -94,7 +94,7 @@ def test_the_numbers_are_those_of_the_history(report: Path, history_path: Path) 
 def test_the_roof_of_a_case_is_on_its_page(report: Path) -> None:
     """With the rate; without a roof the rate alone, without a rate no heading."""
     told = page(report, SLOWER).read_text()
-    assert "410 GFLOP/s: 41% of the roof of 1.00 TFLOP/s" in told
+    assert "410 GFLOP/s: 41 % of the roof of 1.00 TFLOP/s" in told
     assert "with no roof" in page(report, STEADY).read_text()
     assert "How near the roof" not in page(report, PLAIN).read_text()
 
@@ -225,9 +225,16 @@ def test_only_the_newest_runs_are_drawn(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_is_no_number_is_not_told() -> None:
     """Infinity and NaN are no JSON, and 0.1 + 0.2 needs no seventeen digits."""
     assert [data.short(value) for value in (math.inf, math.nan, None, 0.1 + 0.2)] == [None, None, None, 0.3]
-    assert data.formatted("accuracy", 0.945) == "94.5%"
+    assert data.formatted("accuracy", 0.945) == "94.5 %"
     assert data.formatted("peak_memory", 2**30) == "1.00 GiB"
     assert data.formatted("step_time", None) == "-"
+
+
+def test_what_failed_in_place_of_the_time_is_told() -> None:
+    more = Verdict("regressed", metric="held_memory", ratio=Ratio(10.0), level=Level(2**20, 10 * 2**20))
+    red = Verdict("regressed", others=(more,), speed=SpeedVerdict("ok", ""))
+    assert data.instead(red) == ("held memory 10.0 times", ["1.00 MiB", "10.0 MiB"])
+    assert data.instead(replace(red, speed=None)) is None
 
 
 def test_what_is_vendored_is_what_was_published() -> None:

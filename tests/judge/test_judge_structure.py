@@ -25,7 +25,7 @@ def test_another_implementation_is_reported_with_its_share() -> None:
     new = captured({"primitives": [0.81], "operators": [1.2]}, primitives=[after], operators=[operator("aten.x")])
     found = structure.diff(old, new)
     assert found.lines() == [
-        "convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls; 71% of the time difference"
+        "convolution: brgconv:avx512_core_amx -> jit:avx2 in 53 of 53 calls; 71 % of the time difference"
     ]
     assert [change.text for change in found.slower] == ["aten::x: +1e+03 ms a step, otherwise the same"]
     noisy = [{**side, "spread": {"operators": 0.6}} for side in (old, new)]
@@ -254,10 +254,12 @@ def test_allocations_are_reported_beside_the_structure_and_not_in_the_digest() -
     taken = {"allocations": 12, "allocated": 4 * 2**20, "peak": 2**20}
     old = {**captured(primitives=[CONVOLUTION]), "beside": {"memory": taken}}
     new = {**old, "beside": {"memory": {**taken, "allocations": 13, "peak": 2 * 2**20}}}
-    assert structure.memory(old, new) == "12 -> 13 allocations, 4 -> 4 MiB in all, 1 -> 2 MiB at once"
+    assert structure.memory(old, new) == "12 -> 13 allocations, 4.00 -> 4.00 MiB in all, 1.00 -> 2.00 MiB at once"
     assert structure.diff(old, new).changes == ()
     assert structure.memory(old, old) == ""
     assert structure.memory(captured(), new) == ""
+    function = {**old, "beside": {"memory": {"peak": 2**10}}}
+    assert structure.memory(function, new) == "1.00 KiB -> 2.00 MiB at once"
 
 
 def working(flops: int, parameters: int = 10, *, mean: float = 0.0, shape: tuple[int, ...] = (2, 3)) -> dict[str, Any]:

@@ -207,10 +207,10 @@ def test_a_case_that_ends_badly_fails_and_the_next_one_runs(suite: Suite) -> Non
 
 
 def test_a_launch_that_was_measured_again_is_not_given_to_pytest_benchmark(suite: Suite) -> None:
-    suite.busy(1, "other processes took 50% (limit 25%)")
+    suite.busy(1, "other processes took 50 % (limit 25 %)")
     result = suite.run("tiny", "--perf-launches", "2", "--junitxml=junit.xml", "--benchmark-json=bench.json")
     result.assert_outcomes(passed=1)
-    assert "tiny-fake-fp32-spin-plain: again, other processes took 50% (limit 25%)" in result.stdout.str()
+    assert "tiny-fake-fp32-spin-plain: again, other processes took 50 % (limit 25 %)" in result.stdout.str()
     properties, failure = junit(suite)[f"test_it[{ID.format('tiny')}]"]
     assert (properties["launches"], failure) == ("2", None)
     [benchmark] = json.loads((suite.path / "bench.json").read_text())["benchmarks"]

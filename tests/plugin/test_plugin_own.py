@@ -146,4 +146,4 @@ def test_a_network_that_a_commit_lacks_is_not_measured_beside_it_and_the_others_
     assert "NOT MEASURED (1): the arm of --perf-against: nets:wide@4: nets has no callable wide:" in said
     assert "NOT MEASURED (1): the arm of --perf-against: more.py:net@4: there is no such file:" in said
     assert "3 passed" in said
-    assert "agr 100.0%" in said, "the other one was measured"
+    assert "agr 100.0 %" in said, "the other one was measured"

@@ -39,7 +39,7 @@ def test_only_commands_that_find_numbers_are_offered_and_usual_places_are_not_na
 
 
 def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(suite: Suite) -> None:
-    """In the block of the failed test and at the end."""
+    """How to accept what is red stands in the block of its test alone."""
     judged(suite, tiny=["regressed"])
     result = suite.run("tiny", "--perf-launches", "2", "--perf-db=my history.db", "--perf-baselines=kept here")
     where = "--db 'my history.db' --baselines 'kept here'"
@@ -47,7 +47,6 @@ def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(suite: Suite) -> No
     assert f'--case {ID} {where} --regression-ok --reason "WHY"' in said
     assert [line.split("    ")[0].replace(f" --perf-load {FAKE}", "") for line in commands(result)] == [
         f"ipexperf explain last {ID} --perf-db 'my history.db' --perf-baselines 'kept here'",
-        f'ipexperf baseline accept last --case {ID} {where} --regression-ok --reason "WHY"',
         "ipexperf show last --db 'my history.db'",
         "ipexperf trend --db 'my history.db'",
     ]

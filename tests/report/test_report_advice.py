@@ -75,8 +75,8 @@ def test_the_summary_of_a_run_whose_twin_differs() -> None:
     ("before", "after", "words"),
     [
         (0.918, 0.918 - Policy().accuracy_bound + 1e-9, "unchanged"),
-        (0.918, 0.880, "accuracy 88.0%, 3.8 points below stock fp32"),
-        (0.918, 0.950, "accuracy 95.0%, 3.2 points above stock fp32"),
+        (0.918, 0.880, "accuracy 88.0 %, 3.8 points below stock fp32"),
+        (0.918, 0.950, "accuracy 95.0 %, 3.2 points above stock fp32"),
     ],
 )
 def test_accuracy_is_unchanged_within_the_bound_of_the_judge(before: float, after: float, words: str) -> None:
@@ -90,7 +90,7 @@ def test_accuracy_is_compared_only_with_stock_fp32() -> None:
     made = measured({replace(TRACED, stack="ipex"): 0.01, BEST: 0.003})
     assert advice_of(made)[0].startswith("resnet18, inference: bf16 on ipex, traced (infer_jit), is fastest: 3.3")
     assert " times fp32 on ipex, traced (infer_jit) (" in advice_of(made)[0]
-    assert advice_of(made)[0].endswith("; accuracy 91.8%")
+    assert advice_of(made)[0].endswith("; accuracy 91.8 %")
     assert advice_of(made)[0].count("accuracy") == 1
 
 
@@ -118,7 +118,7 @@ def test_a_case_whose_interval_contains_1_is_not_called_faster() -> None:
 
 def test_the_plainest_case_may_be_the_best() -> None:
     sentence = advice_of(measured({PLAIN: 0.01, BEST: 0.02}))[0]
-    assert sentence == "resnet18, inference: fp32 on stock, eager (infer), is fastest; accuracy 91.8%"
+    assert sentence == "resnet18, inference: fp32 on stock, eager (infer), is fastest; accuracy 91.8 %"
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid", "contended"])
@@ -163,7 +163,7 @@ def test_a_group_with_one_case_has_no_ratio() -> None:
     sentence, slower = advice_of(measured({BEST: 0.003}))
     assert sentence == (
         "resnet18, inference: bf16 on ipex, traced (infer_jit), has nothing to compare with: there is no other case; "
-        "accuracy 91.8%"
+        "accuracy 91.8 %"
     )
     assert slower.startswith("slower than")
     never = advice_of([*measured({BEST: 0.003}), out_of_budget(PLAIN)], [])

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import shlex
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -18,6 +19,24 @@ from ipexperf.outcomes import Outcome, is_fine
 from ipexperf.report import bisections, faq, functions, table
 from ipexperf.report.speeds import FACTORS
 from ipexperf.result import METRICS, LaunchOutcome, Role
+
+
+def texts_of(source: str) -> list[str]:
+    """The texts of a module, without docstrings."""
+    nodes = [*ast.walk(ast.parse(source))]
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    constants = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+def test_no_message_names_a_page_by_a_path_that_only_the_checkout_has() -> None:
+    package = Path(faq.__file__).parents[1]
+    texts = [
+        *faq.explained().values(),
+        *(text for path in package.rglob("*.py") for text in texts_of(path.read_text())),
+    ]
+    texts += [path.read_text() for form in ("html", "js") for path in package.rglob(f"*.{form}")]
+    assert [found[0] for text in texts if (found := re.search(r"\bdocs/\w.*", text))] == []
 
 
 def test_every_outcome_that_is_not_fine_has_a_section() -> None:
@@ -34,11 +53,8 @@ def test_every_word_that_is_printed_is_explained() -> None:
             columns |= {keyword.arg for keyword in node.keywords}
     labels = set()
     for module in (table, functions, bisections):
-        nodes = [*ast.walk(ast.parse(inspect.getsource(module)))]
-        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        for node in nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-                labels |= set(re.findall(r"\b[A-Z]{2,}(?: [A-Z]{2,})+\b|\b[A-Z]{4,}\b", node.value))
+        for text in texts_of(inspect.getsource(module)):
+            labels |= set(re.findall(r"\b[A-Z]{2,}(?: [A-Z]{2,})+\b|\b[A-Z]{4,}\b", text))
     types = {*get_args(Outcome), *get_args(LaunchOutcome), *get_args(Status), *get_args(Role)}
     told = types | {*METRICS, *FACTORS, *table.LEFT, *columns, *labels}
     assert {"ok", "improved", "agreement", "timed_out", "roof", "median", "CUT SHORT", "x fp32"} <= told
@@ -48,7 +64,7 @@ def test_every_word_that_is_printed_is_explained() -> None:
 
 @pytest.mark.parametrize("word", faq.sections())
 def test_every_section_ends_with_the_page_that_helps(word: str) -> None:
-    assert re.search(r"\(docs/[\w/-]+\.md\)\.$", faq.sections()[word])
+    assert re.search(r"\(page [\w-]+\)\.$", faq.sections()[word])
 
 
 def test_help_explains_a_word_and_lists_the_words(capsys: pytest.CaptureFixture[str]) -> None:

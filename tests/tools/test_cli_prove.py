@@ -53,9 +53,9 @@ def test_what_ran_is_told_beside_the_output_of_the_command(
     assert out == b"mine\nunfinished mine too\n"
     assert told.decode().splitlines() == [
         "3 calls of oneDNN in 0.00125 s of its own time; Intel AVX-512 with Intel DL Boost and bfloat16 support",
-        "   80%  matmul brg_matmul:avx512_core_bf16 x2  src:bf16 wei:bf16 dst:bf16",
-        "   20%  reorder jit:uni x1  src:bf16 wei:bf16 dst:bf16",
-        "reorders: 1 calls, 20% of the time",
+        "   80 %  matmul brg_matmul:avx512_core_bf16 x2  src:bf16 wei:bf16 dst:bf16",
+        "   20 %  reorder jit:uni x1  src:bf16 wei:bf16 dst:bf16",
+        "reorders: 1 calls, 20 % of the time",
     ]
 
 
@@ -66,7 +66,7 @@ def test_a_reference_kernel_is_a_loss_that_needs_no_clock(process: Process, caps
     assert process(HEADER, QUICK, before=("--against", good)) == 0
     assert process(HEADER, REFERENCE, before=("--against", good, "--into", bad)) == 1
     told = capsys.readouterr().err
-    assert "REFERENCE KERNELS: 1 calls, 100% of the time" in told
+    assert "REFERENCE KERNELS: 1 calls, 100 % of the time" in told
     [lost] = [line for line in told.splitlines() if line.startswith("LOST")]
     assert "a reference kernel" in lost
     assert "brg_matmul:avx512_core_bf16 x3 -> ref:any" in lost

@@ -133,8 +133,8 @@ class StepUsage:
         if faults < MANY_FAULTS or self.kernel < LARGE_SHARE * self.cpu:
             return ""
         return (
-            f"{faults:,.0f} page faults per step: the kernel took {self.kernel / self.cpu:.0%} of the CPU time, "
-            "because each step returns memory and takes it again"
+            f"{faults:,.0f} page faults per step: the kernel took {100 * self.kernel / self.cpu:.0f} % of the CPU "
+            "time, because each step returns memory and takes it again"
         )
 
 

@@ -70,8 +70,8 @@ const COLUMNS = {
     key: (row) => row.step, show: stepOf,
   },
   ratio: {
-    name: "ratio", title: "vs baseline", number: true, hint: "time over the baseline's, or over the other arm's",
-    key: (row) => row.ratio, show: (row) => percent(row.ratio),
+    name: "ratio", title: "vs baseline", number: true, hint: "time, or what failed in its place, over the baseline's or the other arm's",
+    key: (row) => row.ratio, show: (row) => row.moved ?? percent(row.ratio),
   },
   factor: {
     name: "factor", title: "× fp32", number: true, hint: "throughput over stock fp32 in the same run",

@@ -74,7 +74,7 @@ function decimalsOf(apart) {
 /** A number with its unit, in the scale that suits it; beside others it has the digits that tell it from the next. */
 function human(value, unit, apart) {
   if (value === undefined || value === null) return "-";
-  if (unit === "fraction") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)}%`;
+  if (unit === "fraction") return `${(100 * value).toFixed(apart < 0.001 ? 2 : 1)} %`;
   const scales = UNITS[unit] ?? [[1, ""]];
   const [size, name] = value === 0 ? scales[0] : scales.find(([one]) => Math.abs(value) >= one * 0.9995) ?? scales[scales.length - 1];
   const needed = apart > 0 ? decimalsOf(apart / size) : 0;
@@ -83,10 +83,10 @@ function human(value, unit, apart) {
   return `${needed > has && !text.includes("e") ? (value / size).toFixed(needed) : text} ${name}`.trim();
 }
 
-/** How far a ratio is from one. */
+/** A ratio as a change, as the terminal writes it: "+12.3 %", or "4.4 times" from two times on. */
 function percent(ratio) {
   if (ratio === undefined || ratio === null) return "-";
-  if (ratio >= 10) return `x${digits(ratio)}`;
+  if (ratio >= 2) return `${ratio >= 9.95 ? digits(ratio) : ratio.toFixed(1)} times`;
   const change = (ratio - 1) * 100;
   return `${change <= -0.05 ? "-" : "+"}${Math.abs(change).toFixed(1)} %`;
 }

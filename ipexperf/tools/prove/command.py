@@ -136,7 +136,7 @@ def _lines(ran: Mapping[str, Any]) -> Iterator[str]:
         kinds[key] = count + row["calls"], spent + time
     ordered = sorted(kinds.items(), key=lambda item: -item[1][1])
     for (name, implementation, types), (count, spent) in ordered[:SHOWN]:
-        yield f"  {spent / total if total else 0:4.0%}  {name} {implementation} x{count:,}  {types}"
+        yield f"  {100 * (spent / total if total else 0):3.0f} %  {name} {implementation} x{count:,}  {types}"
     if len(ordered) > SHOWN:
         yield f"        and {len(ordered) - SHOWN} more kinds"
     for label, picked in (
@@ -145,7 +145,7 @@ def _lines(ran: Mapping[str, Any]) -> Iterator[str]:
     ):
         if picked:
             count, share = sum(calls for _, (calls, _) in picked), sum(spent for _, (_, spent) in picked)
-            yield f"{label}: {count:,} calls, {share / total if total else 0:.0%} of the time"
+            yield f"{label}: {count:,} calls, {100 * (share / total if total else 0):.0f} % of the time"
     if ran["unparsed"]:
         yield f"{len(ran['unparsed'])} or more lines of the log have an unknown form, such as {ran['unparsed'][0]}"
 
