@@ -113,6 +113,7 @@ MISTAKES = (
     ("project", 2, "ipexperf ab --b OMP_NUM_THREADS=0 -- test_work.py", "expected a whole number from 1 on"),
     ("project", 2, "ipexperf ab --a \"'\" -- test_work.py", "arm a ''': no closing quotation"),
     ("project", 2, "ipexperf ab --b '/bin/sh /bin/cat' -- test_work.py", "only one interpreter, not both '/bin/sh'"),
+    ("project", 2, "ipexperf ab -- nowhere.py -p no:cacheprovider", "file or directory not found: nowhere.py"),
     ("project", 2, "ipexperf ab --json --b A=1 -- test_work.py", "--json: behind -- are tests"),
     ("project", 2, "ipexperf ab {fake} --max-pairs 25", "max_pairs: expected 1 to 24 pairs, got 25"),
     ("project", 2, "ipexperf ab {fake} --a /bin/true", "--a=/bin/true can't run workers: no message"),
