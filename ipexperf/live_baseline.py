@@ -13,33 +13,29 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from ipexperf import lock as locks
 from ipexperf import scratch, units
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
-from ipexperf.compare.against import PairPlan
+from ipexperf.compare.against import FirstArmResults, PairPlan
 from ipexperf.environments import indexes, make, resolve, shipped, sources
 from ipexperf.environments.sources import Source
 from ipexperf.errors import BaselineError, HistoryError, LockError, UsageError
 from ipexperf.judge import baseline, screen, spread
+from ipexperf.judge.baseline import CaseBaseline
 from ipexperf.judge.environment import differences, incomparable
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
 from ipexperf.plan import arms
+from ipexperf.plan.arms import ArmSpec
+from ipexperf.plan.options import Options
 from ipexperf.plan.values import BASELINE, is_requirement
 from ipexperf.sentences import few
 from ipexperf.verdict import MachineEvidence
-
-if TYPE_CHECKING:
-    from ipexperf.bench.machine.facts import Facts
-    from ipexperf.compare.against import FirstArmResults
-    from ipexperf.judge.baseline import CaseBaseline
-    from ipexperf.plan.arms import ArmSpec
-    from ipexperf.plan.options import Options
 
 SAME = "its software and source are exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,9 +23,6 @@ from hypothesis import HealthCheck, settings
 from ipexperf.bench import registry
 from ipexperf.bench.networks import own  # noqa: F401 - it registers a task once, and each test gets a copy of what was there
 from ipexperf.variables import LEASED, LEASES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
 
 pytest_plugins = "pytester"
 

@@ -7,20 +7,18 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from ipexperf.compare import together
+from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import ArmResult, Effort, Round
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.forking import FRESH
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check, Launch, Sample
-
-if TYPE_CHECKING:
-    import pytest
-
-    from ipexperf.compare.arm import Arm
 
 WHERE: Mapping[str, Any] = {"machine_key": "fake-2c", "hardware": {}, "software": {}, "variables": {}}
 

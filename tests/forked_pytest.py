@@ -19,16 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
 QUICK = ("-p", "no:hypothesispytest", "-p", "no:anyio", *(() if INSTALLED else ("-p", "ipexperf.plugin")))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.case import NetworkCase
+from ipexperf.history import History
 from ipexperf.ratio import Ratio
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, Sample, SeatRecord
 from ipexperf.verdict import Verdict
-
-if TYPE_CHECKING:
-    from ipexperf.history import History
 
 DAYS = ("2026-05-01", "2026-05-02", "2026-05-03", "2026-05-04")
 

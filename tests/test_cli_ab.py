@@ -11,7 +11,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from fake_rounds import played
@@ -20,14 +20,12 @@ import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before 
 from ipexperf import cli
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import NetworkCase
+from ipexperf.compare.arm import Arm
 from ipexperf.conduct import worker
 from ipexperf.errors import WorkerError
 from ipexperf.history import History
 from ipexperf.plan.arms import parse
 from ipexperf.result import Check
-
-if TYPE_CHECKING:
-    from ipexperf.compare.arm import Arm
 
 pytestmark = pytest.mark.process
 

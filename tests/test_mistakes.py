@@ -7,9 +7,9 @@ import re
 import shlex
 import sqlite3
 import subprocess
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -19,9 +19,6 @@ from history_records import ENVIRONMENT, make_case, make_measurement
 from ipexperf.history import History
 from ipexperf.plan.drivers import LIBRARY
 from ipexperf.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.process
 TESTS = Path(__file__).parent

@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from ipexperf import __version__, commands, scratch, variables
 from ipexperf.bench import user_files
@@ -17,9 +18,6 @@ from ipexperf.conduct import interrupts
 from ipexperf.errors import USAGE_ERROR, IpexperfError
 from ipexperf.report.lines import Page
 from ipexperf.sentences import few
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class Parser(argparse.ArgumentParser):

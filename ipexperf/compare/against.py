@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ipexperf.bench import registry
-from ipexperf.case import ITSELF
+from ipexperf.case import ITSELF, Case
 from ipexperf.compare import arm, sequence
 from ipexperf.compare.round import Effort, ended_launch
 from ipexperf.compare.rounds import Schedule
 from ipexperf.compare.sequence import Comparison, Pair, PairedRounds, Why
-from ipexperf.conduct.conductor import now
+from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.environments import sources
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge import metrics, screen, stalls
@@ -21,17 +21,10 @@ from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.outcomes import StructureGate
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
-from ipexperf.plan.options import LAUNCHES, STORED
+from ipexperf.plan.options import LAUNCHES, STORED, Options
 from ipexperf.proof import answers, structure
-from ipexperf.result import PRIMARY, Launch, SeatRecord
-from ipexperf.verdict import PairsEvidence
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
-    from ipexperf.conduct.conductor import Conductor
-    from ipexperf.plan.options import Options
-    from ipexperf.result import Measurement, RoundRecord
-    from ipexperf.verdict import Verdict
+from ipexperf.result import PRIMARY, Launch, Measurement, RoundRecord, SeatRecord
+from ipexperf.verdict import PairsEvidence, Verdict
 
 AS_IT_IS = arms.ArmSpec()
 JudgedCase = tuple["Measurement", "Verdict", PairPolicy]

@@ -9,27 +9,25 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf import scratch
 from ipexperf import variables as ours
 from ipexperf.bench.machine import source as users_files
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import Case, networks
 from ipexperf.conduct import placement, process, worker
 from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.conductor import Conductor
 from ipexperf.environments import make, sources
 from ipexperf.environments.sources import Say
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.environment import SOURCE, changed_case, differences
 from ipexperf.plan import arms, matrix
+from ipexperf.plan.arms import ArmSpec
+from ipexperf.plan.options import Options
 from ipexperf.redaction import recorded
-
-if TYPE_CHECKING:
-    from ipexperf.bench.machine.facts import Facts
-    from ipexperf.conduct.conductor import Conductor
-    from ipexperf.plan.arms import ArmSpec
-    from ipexperf.plan.options import Options
 
 FLAG = "--perf-against"
 

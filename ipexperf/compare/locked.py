@@ -7,25 +7,22 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf import lock as locks
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.process import environment as surroundings
+from ipexperf.case import Case
 from ipexperf.compare import arm
 from ipexperf.compare.against import PairPlan
 from ipexperf.conduct import process
 from ipexperf.environments import make
+from ipexperf.judge.policy import PairPolicy
 from ipexperf.lock import Lock
 from ipexperf.plan import arms, gates, matrix
+from ipexperf.plan.arms import ArmSpec
+from ipexperf.plan.options import Options
 from ipexperf.plan.values import BASELINE
-
-if TYPE_CHECKING:
-    from ipexperf.bench.machine.facts import Facts
-    from ipexperf.case import Case
-    from ipexperf.judge.policy import PairPolicy
-    from ipexperf.plan.arms import ArmSpec
-    from ipexperf.plan.options import Options
 
 Say = Callable[[str], None]
 

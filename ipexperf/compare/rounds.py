@@ -7,14 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round
+from ipexperf.conduct.conductor import Conductor
 from ipexperf.report.lines import named
-
-if TYPE_CHECKING:
-    from ipexperf.conduct.conductor import Conductor
 
 MOST_ARMS = 8
 """Most arms in a round: with more, the turns of two arms are too far apart in time."""

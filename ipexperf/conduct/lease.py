@@ -16,16 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
+from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.redaction import redacted_command
 from ipexperf.steps import Notice
 from ipexperf.variables import LEASED, LEASES
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
 
 CPU = "cpu"
 WAIT, OFF = "wait", "off"

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ipexperf.bench.machine import diagnosis
 from ipexperf.bench.machine.facts import Facts, gather
@@ -22,12 +22,10 @@ from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process import guard
 from ipexperf.conduct import memory_limit, process, protocol
 from ipexperf.conduct.process import environment_of, last_lines, start_worker, variables_for
+from ipexperf.conduct.server import Forked, Server
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.redaction import redacted
 from ipexperf.steps import Step
-
-if TYPE_CHECKING:
-    from ipexperf.conduct.server import Forked, Server
 
 POLL_SECONDS = 0.5
 FACTS_SECONDS = 120.0

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, RowMapping, select
 
 from ipexperf import lock as locks
-from ipexperf.case import AGAINST
+from ipexperf.case import AGAINST, Case
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import bisection, case, lock
 from ipexperf.history.statements import OF_CASE
 from ipexperf.history.values import content_uid, finite, utc
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.ratio import numbers, of_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from sqlalchemy import Connection, RowMapping
-
-    from ipexperf.case import Case
 
 SAME = ("machine_key", "good", "bad", "outcome", "reason", "measured", "differences")
 """Fields that have the same name in a row and in a record."""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ipexperf.history import medians
 from ipexperf.history.comparison import between
+from ipexperf.history.medians import Medians, Moment
 from ipexperf.history.query import known_metric
 from ipexperf.history.records import of_case
+from ipexperf.history.store import History
 from ipexperf.judge import changes as points_of_change
+from ipexperf.judge.changes import ChangePoint, Course
 from ipexperf.judge.levels import MINIMUM
 from ipexperf.proof import structure
-
-if TYPE_CHECKING:
-    from ipexperf.history.medians import Medians, Moment
-    from ipexperf.history.store import History
-    from ipexperf.judge.changes import ChangePoint, Course
-
 
 PAST = 365
 """Number of runs of each machine before `since` that establish the level before it."""

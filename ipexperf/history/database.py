@@ -8,9 +8,10 @@ import sqlite3
 import struct
 import time
 import warnings
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, NoResultFound, SAWarning, SQLAlchemyError
@@ -19,9 +20,6 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import schema
 from ipexperf.history.addresses import file_of, url_of
 from ipexperf.redaction import redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024

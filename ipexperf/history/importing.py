@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, insert, select
 
@@ -19,14 +19,11 @@ from ipexperf.case import FunctionCase
 from ipexperf.errors import UsageError
 from ipexperf.history import rows, schema
 from ipexperf.history.formats import SECONDS, Result, ToolRun
-from ipexperf.history.store import environment_of, identify, identify_all
+from ipexperf.history.store import History, environment_of, identify, identify_all
 from ipexperf.history.values import canonical, finite, series_uid, summary
 from ipexperf.judge.environment import IMPORTED
 from ipexperf.result import FIGURE, METRICS, PRIMARY
 from ipexperf.verdict import Verdict
-
-if TYPE_CHECKING:
-    from ipexperf.history.store import History
 
 
 class Counts(NamedTuple):

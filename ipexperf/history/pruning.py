@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, delete, func, select
 
@@ -25,9 +25,7 @@ from ipexperf.history.schema import (
     series,
     verdict,
 )
-
-if TYPE_CHECKING:
-    from ipexperf.history.store import History
+from ipexperf.history.store import History
 
 What = Literal["runs", "samples"]
 FACTS = (samples, launch, verdict, measurement, paired, seat, round_)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, insert, select
 
+from ipexperf.case import Case
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case as case_table
 from ipexperf.history.schema import environment, launch, paired, round_, run, seat
@@ -16,12 +18,6 @@ from ipexperf.history.statements import NEWEST_FIRST, OF_CASE
 from ipexperf.history.values import finite, pack, storable, unpack, utc
 from ipexperf.judge.rounds import Pools, RoundsEstimate, between, earlier, log_ratio, pools, twin
 from ipexperf.result import RoundRecord, SeatRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ipexperf.case import Case
-
 
 RUNS = 5
 """Number of earlier runs of a machine that count for its usual spread. Their weight is capped, so more add little."""

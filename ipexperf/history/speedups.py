@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.case import Case, NetworkCase, networks
 from ipexperf.history.records import CASE, Recorded
+from ipexperf.history.rounds import Paired
 from ipexperf.judge import ratios
 from ipexperf.judge.environment import conditions_differ, incomparable
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.rounds import RoundsEstimate
 from ipexperf.proof import structure
 from ipexperf.ratio import SINGLE, Ratio
 from ipexperf.result import METRICS
-
-if TYPE_CHECKING:
-    from ipexperf.history.rounds import Paired
-    from ipexperf.judge.rounds import RoundsEstimate
 
 BASES = {"dtype": "fp32", "stack": "stock", "device": "cpu"}
 """The base value of each axis, with which the other values are compared."""

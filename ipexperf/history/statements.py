@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import JSON, ColumnElement, Select, and_, exists, func, select, tuple_, type_coerce
 
 from ipexperf.case import AXES
+from ipexperf.history.records import Wanted
 from ipexperf.history.rows import CASE
 from ipexperf.history.schema import case, environment, launch, measurement, run, samples, series, verdict
 from ipexperf.outcomes import without_numbers
 from ipexperf.result import PRIMARY
-
-if TYPE_CHECKING:
-    from ipexperf.history.records import Wanted
-
 
 NARROWING: dict[str, ColumnElement[Any]] = {
     "metric": series.c.metric,

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ipexperf.case import AGAINST
+from ipexperf.case import AGAINST, Case
 from ipexperf.errors import BaselineError
 from ipexperf.judge import metrics
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded
@@ -35,12 +36,7 @@ from ipexperf.proof import answers
 from ipexperf.redaction import redacted
 from ipexperf.result import METRICS, PRIMARY, accuracies
 from ipexperf.units import change
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from ipexperf.case import Case
-    from ipexperf.verdict import Verdict
+from ipexperf.verdict import Verdict
 
 MOVED = ("regressed", "improved")
 """Outcomes of a metric that is at another level than before."""

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ipexperf.outcomes import has_numbers
+from ipexperf.judge.policy import Policy, Tolerant
+from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.ratio import Ratio
 from ipexperf.result import PRIMARY, Measurement
 from ipexperf.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ipexperf.judge.policy import Policy, Tolerant
-    from ipexperf.outcomes import Outcome
 
 WIDEST = math.log(1e6)
 """Intervals are cut at this width: wider ones say nothing and are harder to read."""

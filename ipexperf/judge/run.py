@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from ipexperf.judge.policy import Policy
 from ipexperf.sentences import joined
 from ipexperf.units import change, percent, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ipexperf.judge.policy import Policy
-    from ipexperf.verdict import Verdict
+from ipexperf.verdict import Verdict
 
 SPEED = ("ok", "improved", "regressed", "inconclusive")
 """Outcomes with a speed to compare."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.judge import ratios, sequential
+from ipexperf.judge.baseline import CaseBaseline
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
+from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.judge.ratios import Levels, of_log, smallest_effect
+from ipexperf.judge.sequential import Decision
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.proof import answers
@@ -17,13 +21,6 @@ from ipexperf.result import MEAN, METRICS, PRIMARY, Measurement
 from ipexperf.sentences import few, joined
 from ipexperf.units import share
 from ipexperf.verdict import BaselineEvidence, Level, PairsEvidence, SpeedVerdict, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ipexperf.judge.baseline import CaseBaseline
-    from ipexperf.judge.policy import PairPolicy, Policy
-    from ipexperf.judge.sequential import Decision
 
 LONGEST = 1e12
 """No step takes so many seconds."""

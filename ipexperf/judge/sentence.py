@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, METRICS, PRIMARY
 from ipexperf.sentences import few, joined
 from ipexperf.units import TWICE, change, from_to, plural
-from ipexperf.verdict import PairsEvidence, Structure, Verdict
-
-if TYPE_CHECKING:
-    from ipexperf.verdict import Evidence
+from ipexperf.verdict import Evidence, PairsEvidence, Structure, Verdict
 
 SAME_ARMS = "both arms are the same (A/A)"
 UNEXPLAINED = "nothing that is recorded of the arms differs"

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ipexperf.judge import ratios
+from ipexperf.judge.policy import PairPolicy, Tolerant
 from ipexperf.judge.ratios import WIDEST, Estimate, Interval, Levels, Spread, of_log, smallest_effect
+from ipexperf.outcomes import Outcome
 from ipexperf.ratio import Ratio
 from ipexperf.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ipexperf.judge.policy import PairPolicy, Tolerant
-    from ipexperf.outcomes import Outcome
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""

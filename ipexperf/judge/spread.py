@@ -5,16 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
-from typing import TYPE_CHECKING
 
+from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import Interval, Spread
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ipexperf.judge.policy import Policy
 
 SHAMOS = 1.04
 """Factor from the median absolute difference of pairs to the log sd of a normal sample."""

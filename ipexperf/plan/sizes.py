@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ipexperf.bench.cell import Cell
-    from ipexperf.bench.model import Model
+from ipexperf.bench.cell import Cell
+from ipexperf.bench.model import Model
 
 SMALL, NORMAL = "small", "normal"
 

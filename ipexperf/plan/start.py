@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
+from ipexperf.case import Case
 
 AUTO, FRESH = "auto", "fresh"
 """`auto`: fresh interpreters in the first round of a run, forked ones in later rounds."""

@@ -9,14 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ipexperf.bench import loading, registry
 from ipexperf.case import AGAINST, Case, NetworkCase, ProgramCase
 from ipexperf.plan import knobs
-
-if TYPE_CHECKING:
-    from ipexperf.plan.options import Options
+from ipexperf.plan.options import Options
 
 ENDS = {
     "package or variable": "--good {arm} --bad ''",

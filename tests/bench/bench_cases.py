@@ -7,8 +7,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,16 +19,12 @@ from ipexperf.bench.cell import Settings
 from ipexperf.bench.model import Examples, Model
 from ipexperf.bench.networks import own
 from ipexperf.case import NetworkCase
+from ipexperf.result import Check
 from ipexperf.zoo.datasets.random_data import RandomData
 
 torch = pytest.importorskip("torch")
 
 from ipexperf.zoo.models import _decoder, decoders
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ipexperf.result import Check
 
 SIZE = 8
 NO_SETTINGS = Settings()

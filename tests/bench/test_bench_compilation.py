@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,7 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.proof import compilation, label, profiler
 from ipexperf.proof.compilation import Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ipexperf.result import Check
+from ipexperf.result import Check
 
 torch = pytest.importorskip("torch")
 

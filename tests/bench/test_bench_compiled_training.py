@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.modes import train_compile
 from ipexperf.bench.stacks.stock import Stock
 from ipexperf.proof import compilation, fingerprint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 torch = pytest.importorskip("torch")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.cell import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.model import Examples, Model, Split
+from ipexperf.bench.modes._generation import GenerationSession
 from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES
 from ipexperf.proof import accuracy
@@ -19,11 +21,6 @@ torch = pytest.importorskip("torch")
 from bench_cases import FewTokens, failed, liar, named, with_weights, workbench
 
 from ipexperf.zoo.models import _gpt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ipexperf.bench.modes._generation import GenerationSession
 
 SIZE, BATCH = 8, 2
 SHAPE = _gpt.Shape(layers=2, width=16, heads=2, positions=SIZE)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from ipexperf.bench.cell import Settings
 from ipexperf.bench.model import Model
 from ipexperf.bench.modes import _input
 from ipexperf.case import NetworkCase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 torch = pytest.importorskip("torch")
 

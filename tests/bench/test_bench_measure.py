@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,9 +15,6 @@ from ipexperf.bench.outcome import outcome_of
 from ipexperf.bench.process import environment
 from ipexperf.bench.threads import Accounts, Threads
 from ipexperf.errors import WorkerError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Clock:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from quantiser import Quantiser, failed
@@ -15,9 +16,6 @@ from ipexperf.bench.artifacts import artifact, pt2e
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.proof import label, quantised
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.long
 

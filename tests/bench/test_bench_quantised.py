@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from quantiser import Quantiser, failed
@@ -20,10 +20,6 @@ from ipexperf.case import NetworkCase
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.proof import accuracy, label, onednn, quantised, templates
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 HEAD = (
     "onednn_verbose,v1,primitive,exec,cpu,matmul,gemm:jit,undef,src:u8:a:blocked:abcd::f0 wei:s8::blocked:adbc::f0,,,"

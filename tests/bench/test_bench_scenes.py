@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from ipexperf.bench.model import Examples
+from ipexperf.bench.model import Examples, Split
 from ipexperf.zoo.datasets import scenes
 from ipexperf.zoo.datasets.scenes import Scenes
-
-if TYPE_CHECKING:
-    from ipexperf.bench.model import Split
 
 torch = pytest.importorskip("torch")
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from sysfs import add_card
 
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI, READINGS, XPU_SMI, CardReading, Telemetry, Tool
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ADDRESS = "0000:03:00.0"
 XE = "device/tile0/gt0/freq0"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from bench_cases import alone
@@ -17,9 +18,6 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.proof import accuracy, label
 from ipexperf.zoo.datasets.digits import Digits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 torch = pytest.importorskip("torch")
 

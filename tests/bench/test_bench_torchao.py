@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,10 +23,6 @@ from bench_cases import TOKENS, failed, generation, named
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.stacks import _torchao_weights
 from ipexperf.zoo.models import _decoder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 SIZE, LAYERS = 8, 15
 SHAPE = _decoder.Shape(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from bench_cases import HEAVY_STEP, named
@@ -16,11 +18,6 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.outcome import outcome_of
 from ipexperf.bench.process import environment
 from ipexperf.errors import UsageError, WorkerError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 torch = pytest.importorskip("torch")
 fake_xpu = pytest.importorskip("fake_xpu")

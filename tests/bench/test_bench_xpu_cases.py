@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from bench_cases import bench, failed, named, network
@@ -19,11 +21,6 @@ from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.stacks.stock import Stock
 from ipexperf.proof import fingerprint, profiler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 torch = pytest.importorskip("torch")
 fake_xpu = pytest.importorskip("fake_xpu")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from conduct_play import StandIn
@@ -14,13 +15,9 @@ from ipexperf.bench.artifacts import artifact
 from ipexperf.case import NetworkCase
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ipexperf.conduct.worker import Worker
 
 SMALL = NetworkCase("small", "fake", "int8", "spin", "plain", 1, 1, data="none")
 

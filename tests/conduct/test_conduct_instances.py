@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
@@ -14,10 +13,7 @@ from ipexperf.bench.cell import Settings
 from ipexperf.case import NetworkCase
 from ipexperf.conduct import instances, placement
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.result import Launch
-
-if TYPE_CHECKING:
-    from ipexperf.result import Check
+from ipexperf.result import Check, Launch
 
 FAKES = tuple(str(Path(__file__).parents[1] / "fakes" / name) for name in ("fake.py", "placed.py"))
 CORES = sorted(os.sched_getaffinity(0))

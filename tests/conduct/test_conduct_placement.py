@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import conduct_play
 import pytest
@@ -24,11 +25,7 @@ from ipexperf.conduct.placement import Placed
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ipexperf.result import Check, Launch
+from ipexperf.result import Check, Launch
 
 pytestmark = pytest.mark.process
 

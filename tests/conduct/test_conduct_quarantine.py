@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
@@ -13,11 +13,7 @@ from ipexperf.bench import loading, outcome
 from ipexperf.case import NetworkCase
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ipexperf.result import Measurement
+from ipexperf.result import Measurement
 
 pytestmark = pytest.mark.process
 

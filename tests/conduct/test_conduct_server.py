@@ -11,9 +11,10 @@ import sys
 import textwrap
 import threading
 import types
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import conduct_play
 import pytest
@@ -26,11 +27,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ipexperf.result import Launch
+from ipexperf.result import Launch
 
 pytestmark = pytest.mark.process
 

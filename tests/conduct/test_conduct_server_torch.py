@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
@@ -15,11 +15,7 @@ from ipexperf.case import NetworkCase
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.conduct.worker import Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ipexperf.result import Launch
+from ipexperf.result import Launch
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
 

@@ -6,8 +6,9 @@ import hashlib
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from conduct_play import StandIn
@@ -18,9 +19,6 @@ from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LEARNER = NetworkCase("learner", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 MADE = b"weights " * 2**18

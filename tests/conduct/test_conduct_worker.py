@@ -10,9 +10,10 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import conduct_play
 import pytest
@@ -25,11 +26,7 @@ from ipexperf.conduct import process
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker, ask_facts
 from ipexperf.errors import UsageError, WorkerError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ipexperf.result import Launch
+from ipexperf.result import Launch
 
 pytestmark = pytest.mark.process
 

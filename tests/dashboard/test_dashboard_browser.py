@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from browser import MISSING
+from browser import MISSING, Browser
 from dashboard_records import MOVED, RUNS
 
 from ipexperf import units
-
-if TYPE_CHECKING:
-    from browser import Browser
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 

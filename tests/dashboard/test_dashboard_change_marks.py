@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import change_records as records
 import pytest
-from browser import MISSING
+from browser import MISSING, Browser
 from dashboard_records import MACHINE, read
 from history_records import HARDWARE, make_measurement
 
@@ -18,9 +18,6 @@ from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.ratio import Ratio
 from ipexperf.verdict import PairsEvidence, Verdict
-
-if TYPE_CHECKING:
-    from browser import Browser
 
 MODELS = ("slower", "drifts", "switches", "mended")
 BOARD = 60

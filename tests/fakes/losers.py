@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ipexperf.bench import registry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOST = "level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)"
 FULL = "level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.cell import Settings
 from ipexperf.case import NetworkCase
-
-if TYPE_CHECKING:
-    from ipexperf.conduct.worker import Worker
+from ipexperf.conduct.worker import Worker
 
 NETWORKS = Path(__file__).parent / "int8.py"
 PATIENCE = 300

@@ -6,19 +6,17 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cli_answers
 import pytest
 from history_records import CRASHED, DAYS, HARDWARE, OK, four_runs, make_case, make_launch, make_measurement, make_round
+from postgres import Server
 from sqlalchemy import select, text
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, schema
 from ipexperf.history.records import Accepted
-
-if TYPE_CHECKING:
-    from postgres import Server
 
 SECRET = "open%20sesame"  # noqa: S105 - of no server at all
 NOBODY = f"postgresql://tester:{SECRET}@127.0.0.1:1/perf"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ipexperf.case import NetworkCase
 from ipexperf.judge.accept import ProposedCase
@@ -10,9 +11,6 @@ from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.proof import fingerprint
 from ipexperf.result import Check, Launch, Measurement
 from ipexperf.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 CASE = NetworkCase("resnet50", "cpu", "bf16", "infer_jit", "ipex", 8, 224)
 ENVIRONMENT: dict[str, Any] = {

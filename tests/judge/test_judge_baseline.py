@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,10 +18,6 @@ from ipexperf.case import FunctionCase
 from ipexperf.errors import BaselineError, UsageError
 from ipexperf.judge.accept import Acceptance, accept, diff
 from ipexperf.judge.baseline import Baselines, dumps, every, machine_keys, read, write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 KEY = "xeon-2c"
 EMPTY = Baselines(KEY)

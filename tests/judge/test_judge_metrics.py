@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from judge_records import QUIET, baseline, ends, measurement
@@ -20,9 +20,6 @@ from ipexperf.judge.sentence import sentence
 from ipexperf.ratio import Ratio
 from ipexperf.result import METRICS, PRIMARY, Gate, Metric
 from ipexperf.verdict import BaselineEvidence, Level, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 GATE = (PRIMARY, "held_memory")
 ALPHA = 0.005

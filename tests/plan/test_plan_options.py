@@ -7,18 +7,15 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix, options, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ipexperf.plan.options import Options
+from ipexperf.plan.options import Options
 
 ROOT = Path(__file__).parents[2]
 

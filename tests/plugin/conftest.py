@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from forked_pytest import Servers
 from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, LookedAt, Suite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,18 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
-from forked_pytest import QUICK
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-    from forked_pytest import Servers
+import pytest
+from forked_pytest import QUICK, Servers
 
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"

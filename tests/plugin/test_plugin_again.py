@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import CELL
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
+from plugin_suite import CELL, Suite
 
 JUDGED = """
 from ipexperf.judge import screen

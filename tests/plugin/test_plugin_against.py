@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
-
+from plugin_suite import Suite
 from test_plugin_usage import refused
 
 ID = "tiny-fake-fp32-spin-plain"

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
+from plugin_suite import Suite
 
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.torch]
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from plugin_suite import CELL, SHORT
+from plugin_suite import CELL, SHORT, Suite
 from test_plugin_against import against
 from test_plugin_against import told as told_of_pairs
 from test_plugin_usage import refused
 
 from ipexperf.bench.process import environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
 
 HALF = "{ half a file"
 CHANGED = "this host is not what it was"

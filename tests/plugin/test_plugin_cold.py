@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import PLUGIN, ROOT
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
+from plugin_suite import PLUGIN, ROOT, Suite
 
 EXAMPLES = ROOT / "docs" / "how-to" / "examples"
 PATIENCE = 300

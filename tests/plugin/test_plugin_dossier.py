@@ -6,16 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from plugin_suite import INI
+from plugin_suite import INI, Suite
 from test_plugin_functions import LIBRARY, OTHERWISE, SAMPLES, SLOWER, Functions
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
 

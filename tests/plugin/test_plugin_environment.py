@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from plugin_suite import Suite
 from test_plugin_live import CELL, SHORT, accepted, accepted_once, lock_of, pythons
 from test_plugin_usage import refused
 
 from ipexperf import lock as locks
 from ipexperf.environments import make
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
 
 pytestmark = pytest.mark.long
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np  # before pytester, which takes back what its test imports, and numpy bears no second import
 import pytest
-from plugin_suite import ROOT, SHORT
+from plugin_suite import ROOT, SHORT, Suite
 
 from ipexperf import cli
 from ipexperf.bench import loading
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
 
 EXAMPLES = ROOT / "docs" / "how-to" / "examples"
 CIFAR10 = ROOT / "tests" / "fakes" / "cifar10.py"

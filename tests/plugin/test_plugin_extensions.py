@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from plugin_suite import ROOT, SHORT
+from plugin_suite import ROOT, SHORT, Suite
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.cell import Cell
@@ -18,11 +19,6 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.plan.groups import Group
 from ipexperf.report.words import Words, labels
 from ipexperf.result import METRICS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plugin_suite import Suite
 
 UNHEARD_OF = ROOT / "tests" / "fakes" / "unheard_of.py"
 ID = "tiny-fake-fp8-wobble-plain"

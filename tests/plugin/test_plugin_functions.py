@@ -8,13 +8,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import CONFTEST, INI, PLUGIN, ROOT
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
+from plugin_suite import CONFTEST, INI, PLUGIN, ROOT, Suite
 
 pytestmark = pytest.mark.process
 

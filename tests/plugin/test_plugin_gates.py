@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from plugin_suite import Suite
 from test_plugin_against import CELL
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
 
 ID = "tiny-fake-fp32-spin-plain"
 TWO = ("--perf-launches", "2", "--perf-against", "stored")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import ROOT, SHORT
+from plugin_suite import ROOT, SHORT, Suite
 
 from ipexperf.bench.machine import facts
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
 
 pytestmark = pytest.mark.long
 

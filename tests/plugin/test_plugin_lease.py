@@ -9,16 +9,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from lease_holder import Holder
-from plugin_suite import CELL, PATIENCE, PLUGIN, SHORT
+from plugin_suite import CELL, PATIENCE, PLUGIN, SHORT, Suite
 
 from ipexperf.variables import LEASES
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
 
 
 def until_it_waits(process: subprocess.Popen[str]) -> str:

@@ -6,12 +6,9 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
+from plugin_suite import Suite
 
 sys.path.append(str(Path(__file__).parents[1] / "environments"))
 from small_wheels import a_wheel, an_unpacked_environment

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from plugin_suite import SHORT
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
+from plugin_suite import SHORT, Suite
 
 ID = "{}-fake-fp32-spin-plain"
 

@@ -7,13 +7,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import CONFTEST, ROOT, SHORT
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
+from plugin_suite import CONFTEST, ROOT, SHORT, Suite
 
 pytestmark = [pytest.mark.process, pytest.mark.torch]
 

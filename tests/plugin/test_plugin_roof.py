@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from plugin_suite import LookedAt
+from plugin_suite import LookedAt
 
 pytestmark = pytest.mark.process
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from plugin_suite import CELL, SHORT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from plugin_suite import Suite
+from plugin_suite import CELL, SHORT, Suite
 
 THREE = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
 """With one model these are three cases of one group."""

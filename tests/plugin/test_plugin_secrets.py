@@ -8,18 +8,13 @@ import os
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from plugin_suite import CELL, PLUGIN, SHORT
+from plugin_suite import CELL, PLUGIN, SHORT, Suite
 from test_plugin_functions import QUICK
 
 from ipexperf.bench.machine.inventory import gather
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
 

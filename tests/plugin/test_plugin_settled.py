@@ -8,11 +8,12 @@ import re
 import sqlite3
 import xml.etree.ElementTree as ET
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_rounds import played
-from plugin_suite import CELL
+from plugin_suite import CELL, Suite
 from test_plugin_again import judged
 
 from ipexperf.history import History
@@ -22,11 +23,6 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.spread import usual_noise
 from ipexperf.plan.options import Options
 from ipexperf.run import Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
 
 ID = "{}-fake-fp32-spin-plain"
 SIX = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])

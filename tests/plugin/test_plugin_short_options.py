@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from forked_pytest import INSTALLED
-from plugin_suite import PATIENCE, SHORT
+from plugin_suite import PATIENCE, SHORT, Suite
 
 from ipexperf.case import AXES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
 
 OPT_IN = 'pytest_plugins = ["ipexperf.short_options"]\n'
 DECLARES = """

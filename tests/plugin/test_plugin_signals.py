@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plugin_suite import Suite
-
+from plugin_suite import Suite
 
 KILLS = """
 import os

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from plugin_suite import ROOT, SHORT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
+from plugin_suite import ROOT, SHORT, Suite
 
 FAKES = ROOT / "tests" / "fakes"
 CELL = ("--perf-device", "fake", "--perf-dtype", "fp8", "--perf-mode", "wobble", "--perf-stack", "plain")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from plugin_suite import LookedAt, Suite
+from plugin_suite import LookedAt, Suite
 
 pytestmark = pytest.mark.process
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import CELL
+from plugin_suite import CELL, Suite
 
 from ipexperf.conduct.worker import ask_facts
-
-if TYPE_CHECKING:
-    from plugin_suite import Suite
 
 ID = "{}-fake-fp32-spin-plain"
 

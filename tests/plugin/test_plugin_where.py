@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from plugin_suite import ROOT
+from plugin_suite import ROOT, Suite
 from test_plugin_again import judged
 
 from ipexperf.history import History
 from ipexperf.report import rerun
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plugin_suite import Suite
 
 ID, FAKE = "tiny-fake-fp32-spin-plain", ROOT / "tests" / "fakes" / "fake.py"
 

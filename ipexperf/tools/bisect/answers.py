@@ -8,15 +8,12 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf import scratch
+from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.judge.bisection import Answer
 from ipexperf.ratio import Ratio
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
 
 FOLDER = "bisect"
 

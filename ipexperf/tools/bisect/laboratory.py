@@ -9,28 +9,24 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ipexperf.case import Case
+from ipexperf.commands.progress import Progress
 from ipexperf.compare.against import PairPlan, PairRun
-from ipexperf.compare.sequence import Why
+from ipexperf.compare.rounds import Schedule
+from ipexperf.compare.sequence import Comparison, Why
 from ipexperf.conduct import process
+from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge.bisection import Answer
+from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.sentence import sentence
 from ipexperf.plan.arms import ArmSpec
 from ipexperf.plan.gates import AS_ALL
 from ipexperf.proof import structure
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
-    from ipexperf.commands.progress import Progress
-    from ipexperf.compare.rounds import Schedule
-    from ipexperf.compare.sequence import Comparison
-    from ipexperf.conduct.conductor import Conductor
-    from ipexperf.judge.policy import PairPolicy
-    from ipexperf.tools.bisect.software import Installed, Software
-    from ipexperf.verdict import Verdict
+from ipexperf.tools.bisect.software import Installed, Software
+from ipexperf.verdict import Verdict
 
 SHARE = 0.85
 """The tolerance of a candidate, as a share of the slowdown of the bad end that is certain."""

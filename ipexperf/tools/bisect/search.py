@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ipexperf import lock as locks
 from ipexperf.errors import UsageError
@@ -13,10 +13,8 @@ from ipexperf.judge import bisection, requirements
 from ipexperf.judge.bisection import Answer, Candidate, Change, Search, SearchResult
 from ipexperf.lock import Lock
 from ipexperf.tools.bisect.answers import Measured
+from ipexperf.tools.bisect.laboratory import Laboratory
 from ipexperf.tools.bisect.software import End, Locked, Say, Software
-
-if TYPE_CHECKING:
-    from ipexperf.tools.bisect.laboratory import Laboratory
 
 MOST_NAMED = 4
 """From this many changes on, a candidate is described by their number, not their names."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ipexperf import live_baseline
 from ipexperf.bench.machine.inventory import Inventory
@@ -20,9 +20,7 @@ from ipexperf.environments import make
 from ipexperf.errors import UsageError
 from ipexperf.lock import Lock
 from ipexperf.plan import arms, drivers
-
-if TYPE_CHECKING:
-    from ipexperf.plan.options import Options
+from ipexperf.plan.options import Options
 
 Say = Callable[[str], None]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from intel_extension_for_pytorch.nn.functional import interaction
@@ -11,10 +11,8 @@ from intel_extension_for_pytorch.nn.modules import MergedEmbeddingBag, MergedEmb
 from torch import nn
 
 from ipexperf.bench import optimizers
+from ipexperf.ext import Workbench
 from ipexperf.zoo.models._dlrm import columns, flat
-
-if TYPE_CHECKING:
-    from ipexperf.ext import Workbench
 
 
 class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ipexperf.ext import COMPILED, model
+from ipexperf.ext import COMPILED, Workbench, model
 from ipexperf.zoo.datasets import ratings
-
-if TYPE_CHECKING:
-    from ipexperf.ext import Workbench
 
 TABLES = (*ratings.TABLES, ratings.GENRES + 1)
 """Table sizes: people, films, ages, genders, occupations, and genres plus one for padding."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.ratio import Ratio
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 from ipexperf.tools.bisect.laboratory import SHARE, Laboratory, in_doubt
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Named:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+
+from ipexperf.tools.bisect.software import Software
 
 sys.path.append(str(Path(__file__).parents[2] / "environments"))
 from small_wheels import a_wheel, an_unpacked_environment
@@ -32,11 +35,6 @@ from ipexperf.tools.bisect import search
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 from ipexperf.tools.bisect.laboratory import Laboratory
 from ipexperf.tools.bisect.search import Ends
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ipexperf.tools.bisect.software import Software
 
 CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 NAMES = tuple(f"dep{number}" for number in range(6))

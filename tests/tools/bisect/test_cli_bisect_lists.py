@@ -10,9 +10,10 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,6 @@ from ipexperf.errors import UsageError
 from ipexperf.plan.drivers import LIBRARY
 from ipexperf.tools.bisect import versions
 from ipexperf.tools.bisect.commits import AtCommit, Repository
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
 CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
