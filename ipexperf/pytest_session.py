@@ -17,7 +17,7 @@ from ipexperf.pytest_terminal import Terminal
 from ipexperf.steps import Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ipexperf.bench.calls.call import Call
     from ipexperf.compare.walk import Suite
@@ -123,7 +123,7 @@ class PytestSession:
             from ipexperf import invocation
             from ipexperf.bench import loading
             from ipexperf.errors import UsageError
-            from ipexperf.plan import reading
+            from ipexperf.plan import matrix, reading
 
             self.terminal.fit_pages()
             say = self.terminal.say
@@ -134,16 +134,11 @@ class PytestSession:
                 self.begun = invocation.start(dataclasses.replace(self.options, load=load), self.config, say)
             except UsageError as error:
                 raise pytest.UsageError(str(error)) from None
-            self._register_marks()
+            # `--strict-markers` refuses those that nobody declares.
+            for axis in AXES:
+                for name in matrix.names(axis):
+                    self.config.addinivalue_line("markers", f"{name}: cases whose {axis} is {name} (ipexperf)")
         return self.begun
-
-    def _register_marks(self) -> None:
-        """Declare every value of every axis as a marker, because `--strict-markers` refuses others."""
-        from ipexperf.plan import matrix
-
-        for axis in AXES:
-            for name in matrix.names(axis):
-                self.config.addinivalue_line("markers", f"{name}: cases whose {axis} is {name} (ipexperf)")
 
     def choose(self, definition: pytest.Item) -> Sequence[NetworkCase]:
         """The cases of a performance test. Keeps what is wrong as the problem of the session.
@@ -216,7 +211,8 @@ class PytestSession:
         try:
             if tests:
                 self._adopt(tests, alone=not networks)
-            self.run.open(self._expected(session.items), invocation.has_place(session))
+            expected = [(case, _mark(item)[1]) for item in session.items if (case := self.case(item))]
+            self.run.open(expected, invocation.has_place(session))
         except IpexperfError as error:
             self.problem = str(error)
             raise pytest.UsageError(self.problem) from None
@@ -231,12 +227,6 @@ class PytestSession:
         suite = invocation.suite_of(self.config, self.run.options)
         arms = self.command.arms if self.command else None
         self.run.adopt(tuple(self._calls.values()), suite, arms, alone=alone)
-
-    def _expected(self, items: Sequence[pytest.Item]) -> Iterator[tuple[Case, GateWish]]:
-        """The cases of these tests, each with the wish of its test."""
-        for item in items:
-            if case := self.case(item):
-                yield case, _mark(item)[1]
 
     def measure(self, request: pytest.FixtureRequest, case: Case, benchmark: Any, *function: Any, **_: Any) -> None:
         """Measure a case, and make its verdict the outcome of its test. `benchmark` is pytest-benchmark's, if any."""

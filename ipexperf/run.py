@@ -22,7 +22,6 @@ from ipexperf.running.measurer import Measurer
 from ipexperf.running.reporter import Reporter
 
 if TYPE_CHECKING:
-    from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
     from ipexperf.compare.against import PairPlan
     from ipexperf.compare.walk import Suite
@@ -38,16 +37,11 @@ if TYPE_CHECKING:
 def plan(options: Options, *, may_be_empty: bool = False) -> matrix.Plan:
     """Make the plan for these options on this machine. Checks all names before torch is imported."""
     matrix.check_names(options)
-    return matrix.make(options, _facts(options), may_be_empty=may_be_empty)
-
-
-def _facts(options: Options) -> Facts:
-    """The facts of the workers' interpreter, and of this machine as placed workers see it."""
     devices = matrix.accelerators(options)
     placed = placement.find(options)
     matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
     gathered = ask_facts(options.python, devices, packages=matrix.packages())
-    return placement.facts_of(gathered, placed)
+    return matrix.make(options, placement.facts_of(gathered, placed), may_be_empty=may_be_empty)
 
 
 class Run:

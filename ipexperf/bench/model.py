@@ -132,7 +132,8 @@ def tensors(raw: Any) -> Tensors:
     """Flatten the outputs of a network: a tensor, or a tuple, list, mapping or dataclass of tensors."""
     flat = tuple(_tensors(raw))
     if not flat:
-        raise WorkerError("error", f"the network answers with {_description(raw)}, and a tensor was expected")
+        what = "nothing" if raw is None else f"a {type(raw).__name__} that holds no tensor"
+        raise WorkerError("error", f"the network answers with {what}, and a tensor was expected")
     return flat
 
 
@@ -148,10 +149,6 @@ def _tensors(raw: Any) -> Iterator[Any]:
     elif hasattr(raw, "__dataclass_fields__"):
         for name in raw.__dataclass_fields__:
             yield from _tensors(getattr(raw, name))
-
-
-def _description(raw: Any) -> str:
-    return "nothing" if raw is None else f"a {type(raw).__name__} that holds no tensor"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from pathlib import Path
 
 from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
@@ -37,7 +36,10 @@ def run_clean(arguments: argparse.Namespace) -> int:
         raise UsageError(f"'{min(unknown)}' is nothing to clean: choose from {', '.join(AGAIN)}")
     folders = sorted(path for path in arguments.cache.glob("*") if path.is_dir())
     removable = [path for path in folders if path.name in (arguments.what or AGAIN)]
-    sizes = {path: _size(path) for path in folders}
+    sizes = {  # a file that several environments share counts in each
+        path: sum(entry.lstat().st_blocks * 512 for entry in path.rglob("*") if not entry.is_symlink())
+        for path in folders
+    }
     for path in folders:
         what = AGAIN.get(path.name, "stays: results, or what may not be had again")
         console.say(f"{path.name:<14}{units.size(sizes[path]):>10}  {what}")
@@ -54,11 +56,6 @@ def run_clean(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{arguments.cache} cannot be cleaned: {error}") from None
     console.say(f"removed {names}, {total}")
     return 0
-
-
-def _size(folder: Path) -> int:
-    """Return the bytes of a folder on disk. A file that several environments share counts in each."""
-    return sum(entry.lstat().st_blocks * 512 for entry in folder.rglob("*") if not entry.is_symlink())
 
 
 COMMANDS = (add_clean,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shutil
 import sys
@@ -55,7 +56,8 @@ def _subcommands(parser: argparse.ArgumentParser) -> Iterable[str]:
 
 def answer(words: Sequence[str]) -> int:
     """Run a subcommand and return its exit status. An error is one sentence and status 2."""
-    console.write_anything(sys.stdout)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding lacks, such as \u2713, is escaped
     if sys.stdout is not None and sys.stdout.isatty():
         Page.fit(shutil.get_terminal_size().columns)
     return gate.guarded(words, _answer) if gate.named(words) else _answer(words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import json
 import os
 import sys
@@ -214,12 +213,6 @@ def complain(text: str) -> None:
     """Write an error message of one sentence to standard error."""
     with suppress(OSError):  # standard error is full or closed: only the exit status is left
         print(f"ipexperf: {text}", file=sys.stderr)
-
-
-def write_anything(stream: TextIO | None) -> None:
-    """Let a stream write characters that its encoding lacks as escapes, such as \\u2713."""
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

@@ -187,7 +187,10 @@ class PairRun:
         for pairs in shared.values():
             case, first = pairs[0]
             name = f"{groups.name(case)} against {self._against.words.text or ITSELF}"
-            seats = [seat for case, pair in pairs for seat in _seats(case, pair)]
+            seats = []
+            for case, pair in pairs:
+                seats.append(SeatRecord(pair.a.arm.case, "against", pair.a.times))
+                seats.append(SeatRecord(case, "case", pair.b.times, pair.b.arm.index))
             records.append(first.round.record(name, 0, seats))
         records.sort(key=lambda record: record.started_at)
         return [replace(record, number=number) for number, record in enumerate(records, 1)]
@@ -212,7 +215,11 @@ class PairRun:
             roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
-        others = stalls.explained(_others(entry, comparison), launches)
+        # Other metrics than speed are judged once, when speed needs no more pairs.
+        pairs, gate = comparison.metrics, entry.gate
+        mean = metrics.of_mean(comparison.mean, pairs, entry.policy, gate)
+        beside = metrics.in_pairs(pairs, gate, entry.policy.alpha, captures_vary=entry.case.captures_vary)
+        others = stalls.explained((*mean, *beside), launches)
         level = metrics.level_of(comparison.metrics, PRIMARY)
         if level and not entry.case.timed:
             level = replace(level, unit=entry.case.primary[0])
@@ -261,21 +268,6 @@ def _first_arm(comparison: Comparison) -> FirstArmResults:
         unable = comparison.flaws[0]
     times = tuple(result.launch.metrics[PRIMARY] for result in results)
     return FirstArmResults(times, results[0].environment if results else {}, unable)
-
-
-def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
-    """The verdicts on other metrics than speed. They are judged once, when speed needs no more pairs."""
-    pairs = comparison.metrics
-    mean = metrics.of_mean(comparison.mean, pairs, entry.policy, entry.gate)
-    return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha, captures_vary=entry.case.captures_vary)
-
-
-def _seats(case: Case, pair: Pair) -> tuple[SeatRecord, SeatRecord]:
-    """Both arms of a pair: what the case is compared with, and the case as recorded."""
-    return (
-        SeatRecord(pair.a.arm.case, "against", pair.a.times),
-        SeatRecord(case, "case", pair.b.times, pair.b.arm.index),
-    )
 
 
 def _failed(comparison: Comparison, number: int) -> list[Launch]:

@@ -15,7 +15,7 @@ from ipexperf.case import Case
 from ipexperf.compare import rounds
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Absence, ArmResult, Effort, Round, ended_launch
+from ipexperf.compare.round import ArmResult, Effort, Round, ended_launch
 from ipexperf.compare.rounds import Lineup, Rounds, Say, Schedule
 from ipexperf.compare.together import Together
 from ipexperf.compare.walk import TELLING
@@ -210,7 +210,11 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
     def take(self, lineup: Lineup[ArmInRound], played: Round) -> list[CaseInProgress]:
         again = []
         for absence in played.absences:
-            self._absent(lineup.members[0].entry, absence)
+            entry = lineup.members[0].entry
+            if absence and (error := absence.error):
+                self._take(entry, _ended(entry, error))
+            else:
+                entry.cut = str(absence)  # its session did not stand in it
         for arm, result in zip(lineup.members, played.results, strict=False):
             if arm.role != "case":
                 continue
@@ -364,28 +368,17 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         self._take(entry, _on_one_machine(result, entry.environment))
         return False
 
-    def _absent(self, entry: CaseInProgress, absence: Absence | None) -> None:
-        """End a test that its session did not stand in."""
-        if absence and (error := absence.error):
-            self._take(entry, _ended(entry, error))
-        else:
-            entry.cut = str(absence)
-
     def _take(self, entry: CaseInProgress, launch: Launch) -> None:
         entry.launches.append(launch)
         entry.missing -= 1
         if launch.outcome != "ok":
             entry.over = True
             self._conductor.quarantine_if_lost(entry.case, [launch])
-            self._leave_lost_devices()
+            for other in self._entries:  # later numbers from a device that was lost mean nothing
+                if other.open and (lost := self._conductor.quarantined(other.case)):
+                    other.launches += [replace(launch, index=len(other.launches)) for launch in lost]
+                    other.over = True
         self._roof(entry)
-
-    def _leave_lost_devices(self) -> None:
-        """End the cases on a device that another case lost: later numbers from it mean nothing."""
-        for entry in self._entries:
-            if entry.open and (lost := self._conductor.quarantined(entry.case)):
-                entry.launches += [replace(launch, index=len(entry.launches)) for launch in lost]
-                entry.over = True
 
     def _roof(self, entry: CaseInProgress) -> None:
         """Compare the launches with the roof, once the case gets no more of them."""

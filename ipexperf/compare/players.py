@@ -325,7 +325,7 @@ class InstancesPlayer(Player):
             "steady": min(reply["steady"] for reply in self._answers),
             "first_step": max(reply["first_step"] for reply in self._answers),
         }
-        notes = (*instances.requests_noted(len(samples)), *counted.notes, *instances.merged_notes(self._answers))
+        noted = dict.fromkeys(note for reply in self._answers for note in reply["notes"])
         launch = Launch(
             self.arm.index,
             "ok",
@@ -338,7 +338,7 @@ class InstancesPlayer(Player):
             gate=gate,
             contended="; ".join(filter(None, (counted.contended, behind))),
             log=self.workers[0].log(),
-            notes=(*conditions.notes, *notes),
+            notes=(*conditions.notes, *instances.requests_noted(len(samples)), *counted.notes, *noted),
             emulated=any(reply["emulated"] for reply in self._answers),
             fingerprint=fingerprint,
         )

@@ -268,14 +268,11 @@ class Comparison:
             return self._decisions(last=True)
         return self._typical, self._mean
 
-    def _decide(self, *, last: bool) -> Decision:
-        return sequential.decide(self.log_ratios, self.policy, last=last)
-
     def _decisions(self, *, last: bool) -> tuple[Decision, Decision | None]:
         """Both decisions on the pairs so far. What was decided at an earlier look stands."""
         typical, mean = self._typical, self._mean
         if typical is None or not typical.done:
-            typical = self._decide(last=last)
+            typical = sequential.decide(self.log_ratios, self.policy, last=last)
         if (policy := self._mean_policy) and (logs := self.mean_logs) and (mean is None or not mean.done):
             mean = sequential.decide(logs, policy, last=last)
         return typical, mean

@@ -50,10 +50,6 @@ def merged_metrics(replies: Sequence[dict[str, Any]]) -> dict[str, float]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def merged_notes(replies: Sequence[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(note for reply in replies for note in reply["notes"]))
-
-
 def thinned(samples: Sequence[Sample]) -> list[Sample]:
     """At most KEPT samples, evenly spaced over all windows and workers."""
     if len(samples) <= KEPT:

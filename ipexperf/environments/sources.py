@@ -403,7 +403,8 @@ def link_others(top: Path, folder: Path, code: Collection[str] = ()) -> None:
         here = Path("/", *inside.parts[1:]) if outside else top / inside
         modules = {entry.stem for entry in Path(place).glob("*.py")}
         for entry in sorted(here.iterdir()) if here.is_dir() else ():
-            there, is_code = Path(place, entry.name), _is_code(entry)
+            there = Path(place, entry.name)
+            is_code = entry.suffix in CODE or (entry / "__init__.py").exists()
             hides = entry.name.partition(".")[0] in modules if is_code else entry.is_dir() and entry.name in modules
             kept = folder / os.path.relpath(entry.resolve(), top)  # of libwork.so, a link to libwork.so.1
             to = kept if entry.is_symlink() and kept.is_file() and not kept.is_symlink() else entry
@@ -411,10 +412,6 @@ def link_others(top: Path, folder: Path, code: Collection[str] = ()) -> None:
             wanted = str(inside / entry.name) in code if is_code else not entry.name.startswith((".", "__"))
             if wanted and not hides and not os.path.lexists(there):
                 there.symlink_to(to)
-
-
-def _is_code(entry: Path) -> bool:
-    return entry.suffix in CODE or (entry / "__init__.py").exists()
 
 
 def shown_change(name: str, old: Path, new: Path, *, ran: Sequence[str] = ()) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ipexperf.history import medians
 from ipexperf.history.comparison import between
-from ipexperf.history.medians import Medians, Moment
+from ipexperf.history.medians import Medians
 from ipexperf.history.query import known_metric
 from ipexperf.history.records import of_case
 from ipexperf.history.store import History
@@ -159,7 +159,8 @@ def changes(
     ]
     short = sum(len(entry.series.values) < 2 * MINIMUM for entry in examined)
     unsteady = sum(entry.course.unsteady for entry in examined)
-    changed.sort(key=lambda change: (-_size(change), change.case_id, change.metric))
+    changed.sort(key=lambda change: (change.case_id, change.metric))
+    changed.sort(key=lambda change: abs(math.log(change.ratio)) if change.ratio else math.inf, reverse=True)
     changed.sort(key=lambda change: change.likely_started_at, reverse=True)
     changed.sort(key=_urgency)
     return Changes(tuple(changed), len(examined), short, unsteady)
@@ -172,17 +173,6 @@ def _experiments(history: History, examined: Sequence[Examined]) -> set[tuple[st
     return {
         (uid, run.number) for uid, series in moved for run in series.runs if (uid, series.machine_key, run.uid) in tried
     }
-
-
-def _other_work(history: History, series: Medians, last: Moment, first: Moment) -> list[str]:
-    """How the work of a step differs between two runs, if a network was changed under its name."""
-    work = history.work(series.case.uid, last.started_at)
-    return [line for line in [structure.other_operations(work.get(last.uid), work.get(first.uid))] if line]
-
-
-def _size(change: Changed) -> float:
-    """The size of a change in either direction."""
-    return abs(math.log(change.ratio)) if change.ratio else math.inf
 
 
 def _urgency(change: Changed) -> int:
@@ -198,6 +188,8 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
     known_at = series.runs[change.known_run]
     sides = [history.environment(run.uid, series.case.uid) for run in (last, first)]
     commits_differ = last.commit and first.commit and last.commit != first.commit
+    work = history.work(series.case.uid, last.started_at)
+    other = structure.other_operations(work.get(last.uid), work.get(first.uid))  # a network changed under its name
     back = series.runs[recovery.latest] if recovery else None
     return Changed(
         direction=change.direction(higher_is_better=series.higher_is_better),
@@ -223,5 +215,5 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
         recovered_run=back.uid if back else None,
         recovered_started_at=back.started_at if back else None,
         commits=f"{last.commit}..{first.commit}" if commits_differ else "",
-        differences=(*_other_work(history, series, last, first), *between(*sides)),
+        differences=(*filter(None, [other]), *between(*sides)),
     )

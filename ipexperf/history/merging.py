@@ -60,12 +60,15 @@ def merge(target: History, other: Path) -> dict[str, int]:
     Returns the number of new rows of each of the tables COUNTED, and of runs that were CONTINUED.
     """
     with History(*open_read_only(other)) as source, source.reading() as reader, target.writing() as writer:
-        running = _unfinished(writer)
+        unfinished = select(schema.run.c.uid, schema.run.c.id).where(schema.run.c.status == "running")
+        running = {row.uid: row.id for row in writer.execute(unfinished)}
         _drop_outdated_cases(reader, writer, running)
         ids: dict[str, dict[int, int]] = {}
         counts: Counter[str] = Counter()
         for table in schema.metadata.sorted_tables:
-            counts[table.name] = sum(_insert_missing(writer, table, part, ids) for part in _batches(reader, table))
+            order = [table.c.id] if "id" in table.c else list(table.primary_key)
+            parts = reader.execute(select(table).order_by(*order)).mappings().partitions(ROWS)
+            counts[table.name] = sum(_insert_missing(writer, table, part, ids) for part in parts)
             if "uid" in table.c:
                 ids[table.name] = dict(_row_ids(reader, writer, table))
         continued = _complete_runs(reader, writer, running, ids)
@@ -73,12 +76,7 @@ def merge(target: History, other: Path) -> dict[str, int]:
     return {**{name: counts[name] for name in COUNTED}, CONTINUED: continued}
 
 
-def _batches(reader: Connection, table: Table) -> Iterator[Sequence[Any]]:
-    order = [table.c.id] if "id" in table.c else list(table.primary_key)
-    yield from reader.execute(select(table).order_by(*order)).mappings().partitions(ROWS)
-
-
-def _insert_missing(writer: Connection, table: Table, rows: Sequence[Mapping[str, Any]], ids: Ids) -> int:
+def _insert_missing(writer: Connection, table: Table, rows: Sequence[Any], ids: Ids) -> int:
     """Insert the missing ones of these rows. Row ids are local, so references are translated."""
     values = []
     for row in rows:
@@ -107,12 +105,6 @@ def _row_ids(reader: Connection, writer: Connection, table: Table) -> Iterator[t
             row.uid: row.id for row in writer.execute(select(table.c.id, table.c.uid).where(table.c.uid.in_(uids)))
         }
         yield from ((row.id, numbers[row.uid]) for row in part)
-
-
-def _unfinished(writer: Connection) -> dict[str, int]:
-    """The number of each unfinished run, by its uid."""
-    query = select(schema.run.c.uid, schema.run.c.id).where(schema.run.c.status == "running")
-    return {row.uid: row.id for row in writer.execute(query)}
 
 
 def _launches(connection: Connection, run: str) -> Counter[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select
 
 from ipexperf.history import selectors
 from ipexperf.history.schema import (
@@ -58,7 +58,8 @@ def prune(
     with history.writing() if delete_them else history.reading() as connection:
         begin = selectors.moment(connection, before)
         selectors.check_begun(connection)
-        old = {row.id: row.uid for row in connection.execute(_older(begin))}
+        older = select(run.c.id, run.c.uid).where(run.c.started_at < begin).order_by(run.c.started_at, run.c.uid)
+        old = {row.id: row.uid for row in connection.execute(older)}
         protected = {row.id for row in connection.execute(select(baseline.c.run_id.label("id")).distinct())}
         protected |= {number for number, uid in old.items() if uid in accepted}
         going = [number for number in old if number not in protected]
@@ -72,10 +73,6 @@ def prune(
         rows=rows,
         kept=tuple(uid for number, uid in old.items() if number in protected),
     )
-
-
-def _older(begin: str) -> Select[tuple[int, str]]:
-    return select(run.c.id, run.c.uid).where(run.c.started_at < begin).order_by(run.c.started_at, run.c.uid)
 
 
 def parts(numbers: list[int]) -> list[list[int]]:
@@ -99,12 +96,8 @@ def _delete(connection: Connection, going: list[int], tables: tuple[Table, ...],
             connection.execute(delete(table).where(_of(table, part)))
         if runs:
             connection.execute(delete(run).where(run.c.id.in_(part)))
+    columns = [column for table in metadata.tables.values() for column in table.columns]
     for table in ORPHANS if runs else ():
-        unused = [~select(column).where(column == table.c.id).exists() for column in _references(table)]
+        references = [column for column in columns if column.references(table.c.id)]
+        unused = [~select(column).where(column == table.c.id).exists() for column in references]
         connection.execute(delete(table).where(*unused))
-
-
-def _references(table: Table) -> list[Column[Any]]:
-    """The columns that refer to rows of a table."""
-    columns = (column for other in metadata.tables.values() for column in other.columns)
-    return [column for column in columns if column.references(table.c.id)]

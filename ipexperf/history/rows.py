@@ -168,12 +168,7 @@ def policy_label(row: Any) -> str:
 def baseline_row(accepted: Accepted) -> dict[str, Any]:
     document = {"accepted_at": utc(accepted.at), "accepted_by": accepted.by, "reason": accepted.reason}
     name = series_uid(accepted.case.uid, accepted.machine_key, PRIMARY)
-    return {"uid": acceptance_uid(name, accepted.run_uid, document), **document}
-
-
-def acceptance_uid(series: str, run: str, document: Mapping[str, Any]) -> str:
-    """The uid of an acceptance: of the series and run by their uids, and when, by whom and why it was."""
-    return content_uid([series, run, document])
+    return {"uid": content_uid([name, accepted.run_uid, document]), **document}
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:

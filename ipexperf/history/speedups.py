@@ -224,11 +224,7 @@ def _notes(pair: _Pair, ratio: Ratio | None) -> Iterator[str]:
             yield work
     if pair.kind != "device" and (fields := incomparable(pair.base.environment, pair.fast.environment)):
         yield f"other hardware: {', '.join(fields)}"
-    if _emulated(pair.fast):
+    if any(launch.document.get("emulated") for launch in pair.fast.counted):
         yield f"this CPU emulates {pair.fast.case.axes['dtype']}"
     if ratio.lo is None:
         yield SINGLE
-
-
-def _emulated(recorded: Recorded) -> bool:
-    return any(launch.document.get("emulated", False) for launch in recorded.counted)

@@ -27,7 +27,8 @@ def settle(first: Verdict, second: Verdict, both: Verdict, *, gated: bool = True
     """
     for verdict in (second, both):
         if not has_numbers(verdict.outcome):
-            return replace(verdict, reason=joined(_lead(first), verdict.reason))
+            lead = f"it looked worse at first ({_percent(first)}) and was measured again after the other cases"
+            return replace(verdict, reason=joined(lead, verdict.reason))
     again, whole = ({verdict.metric: verdict for verdict in one.others} for one in (second, both))
     others = [
         _settled(verdict, again[verdict.metric], whole[verdict.metric])
@@ -57,10 +58,6 @@ def _undecided(first: Verdict) -> Verdict:
         return first
     text = f"it looked worse ({_percent(first)}), and the run ended before it was measured again"
     return replace(first, outcome="inconclusive", reason=joined(text, first.reason))
-
-
-def _lead(first: Verdict) -> str:
-    return f"it looked worse at first ({_percent(first)}) and was measured again after the other cases"
 
 
 def provisional(verdict: Verdict, *, gated: bool = True) -> Verdict:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ipexperf.judge import ratios, sequential
 from ipexperf.judge.baseline import CaseBaseline
@@ -99,7 +98,9 @@ def _of_speed(
     )
     unknown = outcome != "ok" and not comparison.estimated
     young = f"the noise between sessions is not known before {policy.known_sessions} of them"
-    blamed = _blamed(outcome, baseline.environment, measurement.environment)
+    old, new = baseline.environment, measurement.environment
+    same = SOURCE in old and SOURCE in new and not differences(old, new, RAN)
+    blamed = [THE_MACHINE] if same and outcome == "regressed" else []
     return replace(
         verdict,
         reason="; ".join([*([young] if unknown else []), *blamed, *notes]),
@@ -133,12 +134,6 @@ def judge_pairs(
     if open_mean and verdict.outcome in ("ok", "improved"):
         return replace(verdict, outcome="inconclusive", speed=SpeedVerdict(verdict.outcome, verdict.reason))
     return verdict
-
-
-def _blamed(outcome: Outcome, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What a slowdown is to be blamed on, if both are known to have run the same software, variables and source."""
-    same = SOURCE in old and SOURCE in new and not differences(old, new, RAN)
-    return [THE_MACHINE] if same and outcome == "regressed" else []
 
 
 def on_changed_host(

@@ -52,11 +52,6 @@ def centre(values: Sequence[float]) -> float:
     return statistics.median((a + b) / 2 for a, b in combinations_with_replacement(values, 2))
 
 
-def robust_scale(values: Sequence[float]) -> float:
-    """The Shamos estimate of the standard deviation, from the median distance of all pairs."""
-    return SHAMOS * statistics.median(abs(a - b) for a, b in combinations(values, 2))
-
-
 def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
     """The noise between sessions: what is expected on the machine, corrected by the case's own sessions.
 
@@ -95,7 +90,8 @@ def usual_noise(series: Sequence[Sequence[Sequence[float]]], policy: Policy) -> 
 
 
 def _of_sessions(means: Sequence[float], policy: Policy) -> float:
-    return max(robust_scale(means), policy.tau_floor)
+    """The Shamos estimate of the standard deviation, from the median distance of all pairs."""
+    return max(SHAMOS * statistics.median(abs(a - b) for a, b in combinations(means, 2)), policy.tau_floor)
 
 
 def _error(sessions: int) -> float:

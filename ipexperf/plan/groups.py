@@ -79,10 +79,6 @@ def reference(cases: Sequence[Case]) -> NetworkCase:
 
 
 def _plainness(case: NetworkCase) -> tuple[Any, ...]:
-    axes = case.stack != STOCK, case.dtype != PLAIN, len(case.knobs), _graph_rank(case), case.mode
-    return *axes, case.id, case.uid
-
-
-def _graph_rank(case: NetworkCase) -> int:
-    """Return the place of the mode's graph in GRAPHS. What is not known comes last."""
-    return [*GRAPHS, mode(case).graph].index(mode(case).graph)
+    graph = mode(case).graph
+    rank = [*GRAPHS, graph].index(graph)  # what is not known comes last
+    return case.stack != STOCK, case.dtype != PLAIN, len(case.knobs), rank, case.mode, case.id, case.uid

@@ -109,11 +109,7 @@ def selected(cases: Iterable[NetworkCase], mark: Mapping[str, Any], source: str)
     loading.load(name for name in models or () if ":" in name)
     wanted_models = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
     check("model", wanted_models, source)
-
-    def is_selected(model: Model) -> bool:
-        return model.name in wanted_models or bool(own and model.target)
-
-    return [case for case in cases if is_selected(registry.models.get(case.model))]
+    return [case for case in cases if case.model in wanted_models or (own and registry.models.get(case.model).target)]
 
 
 def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
@@ -156,12 +152,6 @@ def packages() -> list[str]:
     """Return all packages that any model needs."""
     needs = (registry.models.get(name).needs for name in registry.models.names())
     return list(dict.fromkeys(itertools.chain.from_iterable(needs)))
-
-
-def ratio_precision(options: Options) -> float | None:
-    """Return the width of a ratio's interval from which more rounds are made. None: the planned rounds are enough."""
-    # If the user asks for a number of launches, no more are made.
-    return PRESETS[options.preset].precision if options.launches is None else None
 
 
 def _cells(options: Options) -> Iterator[Cell]:

@@ -230,7 +230,8 @@ def capture(looks: Mapping[str, Look], *, once: bool = False) -> dict[str, Any]:
         "version": VERSION,
         "digest": None if missing or unstable else digest(structure),
         "structure": structure,
-        "times": {name: _short(map(min, *both)) for name, both in seconds.items()},
+        # Three digits: more are noise, and records stay small.
+        "times": {name: [float(f"{value:.3g}") for value in map(min, *both)] for name, both in seconds.items()},
         "spread": {name: float(f"{abs(sum(before) - sum(after)):.3g}") for name, (before, after) in seconds.items()},
         "ran": ran,
         "beside": {name: value for name, value in beside.items() if later.get(name) == value},
@@ -247,11 +248,6 @@ def metrics(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
     beside = (fingerprint or {}).get("beside", {})
     values = {name: (beside.get(section) or {}).get(key) for name, (section, key) in METRICS.items()}
     return {name: float(value) for name, value in values.items() if value is not None}
-
-
-def _short(seconds: Iterable[float]) -> list[float]:
-    """Round to three digits: more are noise, and records stay small."""
-    return [float(f"{value:.3g}") for value in seconds]
 
 
 def _sections(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, Captured]:

@@ -30,8 +30,11 @@ def proof(dtype: str, device: str) -> list[Check]:
 
 def reduced(device: str) -> dict[str, str]:
     """Return what may compute float32 in fewer bits on this device, and in which precision."""
-    if not hasattr(torch.backends, "fp32_precision"):
-        return _before_torch_2_9(device)
+    if not hasattr(torch.backends, "fp32_precision"):  # before torch 2.9
+        cudnn = "cudnn" in registry.devices.get(device).float32_in and torch.backends.cudnn.allow_tf32
+        precision = torch.get_float32_matmul_precision()
+        lowered = {} if precision == "highest" else {"products": precision}
+        return {**lowered, "cudnn": "tf32"} if cudnn else lowered
     # One setting covers another, and torch refuses to be asked for the old ones once a new one was set.
     lowered = {}
     for library in registry.devices.get(device).float32_in:
@@ -41,13 +44,6 @@ def reduced(device: str) -> dict[str, str]:
             if precision not in FULL:
                 lowered[f"{library}.{kind}"] = precision
     return lowered
-
-
-def _before_torch_2_9(device: str) -> dict[str, str]:
-    precision = torch.get_float32_matmul_precision()
-    lowered = {} if precision == "highest" else {"products": precision}
-    cudnn = "cudnn" in registry.devices.get(device).float32_in and torch.backends.cudnn.allow_tf32
-    return {**lowered, "cudnn": "tf32"} if cudnn else lowered
 
 
 def _beside_torch(device: str) -> dict[str, str]:

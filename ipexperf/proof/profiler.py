@@ -211,7 +211,7 @@ def operators(events: Iterable[dict[str, Any]]) -> Section:
         operator.calls += 1
         operator.seconds += seconds
         operator.types[_types(arguments)] += 1
-        operator.shapes["; ".join("x".join(map(str, dims)) for dims in _dims(arguments))] += 1
+        operator.shapes["; ".join("x".join(map(str, dims)) for dims in arguments.get("Input Dims", ()) if dims)] += 1
         operator.inside[caller] += 1
     rows = [
         {
@@ -311,10 +311,6 @@ def _types(arguments: dict[str, Any]) -> str:
     """Return the dtypes of an operator's tensor arguments, including those in lists."""
     names = [DTYPES.get(name, name) for name in map(str, arguments.get("Input type", ()))]
     return ", ".join(name for name in names if name and not name.startswith(("Scalar", "GenericList")))
-
-
-def _dims(arguments: dict[str, Any]) -> list[list[Any]]:
-    return [dims for dims in arguments.get("Input Dims", ()) if dims]
 
 
 def folded(shapes: Counter[str]) -> dict[str, int] | str:

@@ -100,7 +100,11 @@ def write(session: Session, device: Device, folder: Path) -> list[str]:
     if batch := session.batch():
         torch.save({"inputs": batch.inputs, "targets": batch.targets}, folder / BATCH)
     if device.name == "cuda":
-        _snapshot(run, folder / SNAPSHOT)
+        # What its allocator does in a step, for PyTorch's page of memory. It has no public name yet.
+        torch.cuda.memory._record_memory_history()  # noqa: SLF001
+        run()
+        torch.cuda.memory._dump_snapshot(str(folder / SNAPSHOT))  # noqa: SLF001
+        torch.cuda.memory._record_memory_history(enabled=None)  # noqa: SLF001
     return missing
 
 
@@ -130,14 +134,6 @@ def _profile(run: Callable[[], None], steps: int, device: Device, path: Path, mo
             with torch._C._profiler._RecordFunctionFast(STEP):  # noqa: SLF001 - without the calls of the public one
                 run()
     profile.export_chrome_trace(str(path))
-
-
-def _snapshot(run: Callable[[], None], path: Path) -> None:
-    """Keep what a card's allocator did in a step, for PyTorch's page of memory. It has no public name yet."""
-    torch.cuda.memory._record_memory_history()  # noqa: SLF001
-    run()
-    torch.cuda.memory._dump_snapshot(str(path))  # noqa: SLF001
-    torch.cuda.memory._record_memory_history(enabled=None)  # noqa: SLF001
 
 
 def python_events(run: Callable[[], Any], steps: int) -> list[dict[str, Any]]:
@@ -249,7 +245,8 @@ class _Summary:
                 _add(own, caller.name, -length / 1e6, 0)
             elif where != STEP:
                 top.seconds += length / 1e6
-            callers.append((call, begin + length, name if _of_user(event) else user))
+            of_user = event.get("cat") == "python_function" and not str(event["name"]).startswith(_SYSTEM)
+            callers.append((call, begin + length, name if of_user else user))
 
     def document(self, steps: int) -> dict[str, Any]:
         # The host mostly waits for a device, so there the kernels tell where the time is lost.
@@ -281,7 +278,3 @@ def named(event: Mapping[str, Any]) -> str:
     if event.get("cat") in profiler.DEVICE:
         return profiler.plain(str(event["name"]))
     return _MODULE.sub(r"\1", _NOISE.sub("", str(event["name"])))
-
-
-def _of_user(event: Mapping[str, Any]) -> bool:
-    return event.get("cat") == "python_function" and not str(event["name"]).startswith(_SYSTEM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf import live_baseline
 from ipexperf.case import FunctionCase
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.against import FirstArmResults
     from ipexperf.compare.group import GroupRun
-    from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
     from ipexperf.live_baseline import OtherArms
@@ -168,10 +167,11 @@ class CaseJudge:
         # Other hardware runs other kernels, and that is no loss.
         alike = before is not None and not incomparable(before.environment, measurement.environment)
         same = before if before is not None and before.case == measurement.case else None
+        history = self.recorder.history
         compared = structure.judge(
             [launch.fingerprint for launch in measurement.counted],
             same.fingerprint if same else None,
-            lambda: self._accepted_fingerprint(before) if before else None,
+            lambda: history.accepted_fingerprint(before) if history and before else None,
             known=same.work if same else {},
             gate=self.options.structure if alike else "warn",
         )
@@ -179,11 +179,6 @@ class CaseJudge:
             now = answers.common(launch.answers for launch in measurement.counted)
             verdict = answers.named(verdict, answers.difference(same.answers, now))
         return dataclasses.replace(verdict, structure=compared)
-
-    def _accepted_fingerprint(self, before: CaseBaseline) -> Mapping[str, Any] | None:
-        """The fingerprint of the run whose baseline was accepted, if this history has it."""
-        history = self.recorder.history
-        return None if history is None else history.accepted_fingerprint(before)
 
     @property
     def verdicts(self) -> dict[str, Verdict]:

@@ -16,7 +16,7 @@ from ipexperf.compare.group import GroupRequest, GroupRun
 from ipexperf.compare.walk import Walk
 from ipexperf.conduct import interrupts
 from ipexperf.errors import HistoryError, IpexperfError
-from ipexperf.plan import gates, groups, matrix
+from ipexperf.plan import gates, groups
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.presets import PRESETS
@@ -150,13 +150,10 @@ class Measurer:
                     result = self._results[case] = self._judge.judge(case, measurement, last=case in before)
                     if isinstance(result, Postponed) and result.looks:
                         self._say(f"{case.name}: it looks {result.looks}, and is measured again after the other cases")
-            if busy := named([case.name for case in part.cases if self._is_disturbed(case)]):
+            waiting = self._judge.postponed
+            if busy := named([case.name for case in part.cases if case in waiting and not waiting[case].looks]):
                 self._say(f"{busy}: the machine was busy: disturbed launches are measured again after the other cases")
             self._record_rounds(rounds)
-
-    def _is_disturbed(self, case: Case) -> bool:
-        postponed = self._judge.postponed.get(case)
-        return postponed is not None and not postponed.looks
 
     def _measure_beside(self, against: PairPlan, part: Group[Case]) -> None:
         """Measure cases beside the other arm. Those that a baseline's software cannot run are measured alone."""
@@ -215,11 +212,12 @@ class Measurer:
         # One unusual process may use more than others do, so measure several fresh ones.
         doubtful = any(_needs_fresh_processes(first.verdict) for first in suspects.values())
         launches = AGAIN * self._launches if suspects else self._launches
+        preset = PRESETS[options.preset]
         request = GroupRequest(
             part,
             max(launches, FRESH_PROCESSES) if doubtful else launches,
-            twin=PRESETS[options.preset].twin,
-            precision=matrix.ratio_precision(options),
+            twin=preset.twin,
+            precision=preset.precision if options.launches is None else None,  # who asks for a number gets no more
             before=before,
             numbers={case: len(first.measurement.launches) for case, first in suspects.items()},
             fresh=doubtful or any(gates.needs_fresh(self._judge.gate(case)) for case in part.cases),

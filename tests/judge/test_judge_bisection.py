@@ -124,13 +124,10 @@ def test_one_culprit_among_thirty_changes_is_found_in_eight_questions() -> None:
         assert finding.first_bad - (finding.last_good or frozenset()) == {changed}
 
 
-def test_a_culprit_beside_another_is_said_to_be_not_alone() -> None:
+def test_a_culprit_beside_another_and_one_that_is_slow_only_with_another_are_said_to_be_not_alone() -> None:
     finding = found(THIRTY, truth({THIRTY[4]}, {THIRTY[20]}))
     assert (finding.outcome, finding.culprits) == ("not alone", {THIRTY[4]})
     assert finding.reason == "p04 is enough, but without it the bad end is slower too"
-
-
-def test_the_last_of_changes_that_are_slow_only_together_is_said_to_be_not_alone() -> None:
     finding = found(THIRTY, truth({THIRTY[4], THIRTY[20]}))
     assert (finding.outcome, finding.culprits) == ("not alone", {THIRTY[20]})
     assert finding.reason == "without p20 the bad end is not slower, but it is not enough: others take part"

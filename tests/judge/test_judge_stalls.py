@@ -38,11 +38,8 @@ def of(*samples: tuple[float, float]) -> list[float]:
     return stalls.undisturbed([Sample(wall, wall, delay) for wall, delay in samples])
 
 
-def test_what_a_neighbour_held_up_makes_no_step_longer() -> None:
+def test_what_a_neighbour_held_up_makes_no_step_longer_and_a_stall_in_which_nothing_waited_does() -> None:
     assert of((1.0, 0.0), (1.0, 0.0), (1.5, 0.5)) == pytest.approx([1.0, 1.0, 1.0])
-
-
-def test_a_stall_in_which_nothing_waited_for_a_core_counts() -> None:
     assert of((1.0, 0.0), (1.0, 0.0), (1.5, 0.1)) == pytest.approx([1.0, 1.0, 1.4])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.model import Examples, Split, Task, Tensors
+from ipexperf.bench.model import Examples, Task, Tensors
 
 PAIR = 2
 """Number of examples for measuring what training keeps: batch norm needs more than one."""
@@ -48,11 +48,13 @@ def measure(bench: Workbench) -> Footprint:
         if bench.mode.trains
         else 0.0
     )
+    tensors = (value.untyped_storage() for value in (*split.train.tensors, *split.test.tensors))
+    stored = {storage.data_ptr(): storage.nbytes() for storage in tensors}  # shared storage counts once
     return Footprint(
         parameters=sum(value.numel() for value in network.parameters()),
         flops=flops,
         weights=sum(value.nbytes for value in (*network.parameters(), *network.buffers())),
-        examples=_stored(split),
+        examples=sum(stored.values()),
         passing=passing,
         kept=kept,
     )
@@ -97,9 +99,3 @@ def _bytes_for_gradients(network: Any, examples: Examples, task: Task) -> int:
         loss, _ = task.learn(network, examples.inputs, examples.targets)
     del loss
     return sum(stored.values())
-
-
-def _stored(split: Split) -> int:
-    """Return the bytes of all examples in memory. Shared storage counts once."""
-    storages = [value.untyped_storage() for value in (*split.train.tensors, *split.test.tensors)]
-    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())

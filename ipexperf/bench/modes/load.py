@@ -36,18 +36,12 @@ class LoadSession(JitSession):
     def step(self) -> None:
         if self.phases:
             super().step()
-        else:
-            self._start()
-
-    def _start(self) -> None:
+            return
         example = self.inputs[0]
-        network = self._timed("build_time", self._built)
+        network = self._timed("build_time", lambda: self.bench.tuned(self.placed()))
         network = self._timed("optimise_time", lambda: self.optimise(network, example))
         self.network = self._timed("trace_time", lambda: self.trace(network, example))
         self._timed("first_inference", lambda: self.forward(example))
-
-    def _built(self) -> Any:
-        return self.bench.tuned(self.placed())
 
     def _timed(self, phase: str, work: Callable[[], Any]) -> Any:
         modules = len(sys.modules)

@@ -292,10 +292,7 @@ class UpdateCounter:
         self.batches = 0
         if scaler.is_enabled():
             # The scaler calls the optimizer only if the gradients are finite.
-            optimizer.register_step_post_hook(self._called)
-
-    def _called(self, *_: Any) -> None:
-        self._applied.append(self.steps)
+            optimizer.register_step_post_hook(lambda *_: self._applied.append(self.steps))
 
     def skipped(self, steps: int) -> list[int]:
         """Return which of the first steps, counted from 0, the gradient scaler skipped."""

@@ -54,7 +54,8 @@ def examples(target: Target, count: int) -> Examples:
         if target.shapes and target.hub != "hf":
             return Examples(tuple(torch.randn(count, *shape) for shape in target.shapes), ())
         if target.hub:
-            return Examples({"hf": _hf_inputs, "timm": _timm_inputs}[target.hub](target, count), ())
+            inputs = _hf_inputs(target, count) if target.hub == "hf" else (torch.randn(count, *_timm_size(target)),)
+            return Examples(inputs, ())
         return _examples(target, count)
 
 
@@ -237,10 +238,6 @@ def _timm(target: Target) -> Any:
         return timm.create_model(target.location, pretrained=True)
     except (OSError, RuntimeError) as error:
         raise _wrong(target, f"its weights are not here, and nothing is downloaded: {_first(error)}") from error
-
-
-def _timm_inputs(target: Target, count: int) -> Tensors:
-    return (torch.randn(count, *_timm_size(target)),)
 
 
 @functools.cache

@@ -112,7 +112,9 @@ def declared(text: str, callable_name: str, path: Path | None) -> Training:
     values = dict(_definitions(syntax_tree(path).body)) if path else {}
     if missing := [name for name in (BATCH, LOSS) if _name(callable_name, name, values) is None]:
         advice = "write {} into its file" if path else "name a callable of a file that has {}"
-        return Training(f"its loss and targets are not known: {advice.format(_signatures(missing))}")
+        signatures = {BATCH: f"{BATCH}()", LOSS: f"{LOSS}(answers, targets)"}
+        wanted = " and ".join(signatures[name] for name in missing)
+        return Training(f"its loss and targets are not known: {advice.format(wanted)}")
     optimizer = _constant(_name(callable_name, OPTIMIZER, values), values, USUAL)
     if not isinstance(optimizer, str) or optimizer not in optimizers.RATES:
         allowed = ", ".join(optimizers.RATES)
@@ -121,10 +123,6 @@ def declared(text: str, callable_name: str, path: Path | None) -> Training:
     if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not rate > 0:
         raise UsageError(f"'{text}': {RATE} must be a number over 0, such as 1e-3{_got(rate)}")
     return Training(None, optimizer, float(rate))
-
-
-def _signatures(names: Iterable[str]) -> str:
-    return " and ".join({BATCH: f"{BATCH}()", LOSS: f"{LOSS}(answers, targets)"}[name] for name in names)
 
 
 def _got(value: Any) -> str:

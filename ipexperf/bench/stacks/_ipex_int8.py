@@ -42,7 +42,11 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
         return Quantised(converted, observers, "IPEX, linear layers alone")
     mapping, text = quantization.default_static_qconfig_mapping, "activations in 8 bits"
     if not cpu_flags() & artifact.VNNI:
-        mapping, text = _seven_bits(mapping.global_qconfig), "no VNNI: activations in 7 bits"
+        # 8 bits overflow if two products are added in 16 bits.
+        ao = importlib.import_module("torch.ao.quantization")
+        activation = ao.HistogramObserver.with_args(reduce_range=True)
+        seven_bits = ao.QConfig(activation=activation, weight=mapping.global_qconfig.weight)
+        mapping, text = ao.QConfigMapping().set_global(seven_bits), "no VNNI: activations in 7 bits"
     prepared = quantization.prepare(network, mapping, example_inputs=example)
     with torch.no_grad():
         for batch in batches:
@@ -52,10 +56,3 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
         prepared.save_qconf_summary(str(path))
         observers = path.read_text()
     return Quantised(quantization.convert(prepared), observers, f"IPEX, {text}")
-
-
-def _seven_bits(vendor_qconfig: Any) -> Any:
-    """Return the vendor's qconfig with `reduce_range`: 8 bits overflow if two products are added in 16 bits."""
-    ao = importlib.import_module("torch.ao.quantization")
-    observer = ao.HistogramObserver.with_args(reduce_range=True)
-    return ao.QConfigMapping().set_global(ao.QConfig(activation=observer, weight=vendor_qconfig.weight))

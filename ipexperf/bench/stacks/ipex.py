@@ -227,7 +227,7 @@ class Ipex(Stack):
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
         kind, kind_of = type(optimizer).__name__, _ipex_knobs.fused(bench.case.device)
         step = _function(optimizer.step)
-        fuses = self._fuses(optimizer, bench)
+        fuses = self._on("fuse_update_step", bench) and kind in kind_of
         if fuses:
             checks = [Check("fused_optimizer", step == kind_of[kind], f"{kind}: {step}", kind_of[kind])]
         else:
@@ -248,10 +248,6 @@ class Ipex(Stack):
             else:
                 checks.append(Check("split_master_weight", 0 < masters == len(cast), text, "all with a master copy"))
         return [*checks, *_check_kernels(network, bench, on=self._on("auto_kernel_selection", bench))]
-
-    def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
-        """Return True if IPEX should have replaced the optimizer's step by a fused kernel."""
-        return self._on("fuse_update_step", bench) and type(optimizer).__name__ in _ipex_knobs.fused(bench.case.device)
 
     def notes(self, bench: Workbench) -> list[str]:
         ignored = [knob.name for knob in self.knobs if bench.case.device in knob.ignored]

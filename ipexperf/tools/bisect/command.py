@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
     from ipexperf.tools.bisect.search import Ends
-    from ipexperf.tools.bisect.software import End, Say, Software
+    from ipexperf.tools.bisect.software import End, Say
 
     Walks = Callable[[ArmSpec, ArmSpec], AbstractContextManager[Schedule]]
 
@@ -186,7 +186,7 @@ def _record(
 
     bad, culprit = answers.get(ends.bad), answers[finding.shown] if finding.shown else None
     last_good, first_bad = (
-        "" if candidate is None else _lock_text(ends.software(candidate), cache)
+        lock.text if candidate is not None and (lock := ends.software(candidate).lock(cache)) else ""
         for candidate in (finding.last_good, finding.first_bad)
     )
     measured = culprit or bad
@@ -209,11 +209,6 @@ def _record(
         started_at=times[0],
         finished_at=times[1],
     )
-
-
-def _lock_text(software: Software, cache: Path) -> str:
-    lock = software.lock(cache)
-    return lock.text if lock else ""
 
 
 def _print(record: BisectionRecord, log: AnswerLog, arguments: argparse.Namespace) -> None:

@@ -77,17 +77,16 @@ def _seen(ledger: Ledger, night: Night) -> Iterator[Issue]:
             elif ledger.vanished(finding.case, night):
                 ended[finding.case] = f"not measured for {WEEK} nights"
             else:
-                left.append(_again(finding, tonight.get(finding.case, finding)))
+                new = tonight.get(finding.case, finding)
+                # What was known when it began says more than what differs many nights later.
+                left.append(
+                    replace(new, dossier=new.dossier or finding.dossier, searches=finding.searches or new.searches)
+                )
         if not left:
             yield replace(issue, ended=ended, closed=night.date)
         elif ended != issue.ended or issue.cases & night.failed:
             last = night.date if issue.cases & night.failed else issue.last
             yield replace(issue, findings=_sorted(left), ended=ended, last=last)
-
-
-def _again(old: Finding, new: Finding) -> Finding:
-    """A finding that is seen again. What was known when it began says more than what differs many nights later."""
-    return replace(new, dossier=new.dossier or old.dossier, searches=old.searches or new.searches)
 
 
 def _new(ledger: Ledger, night: Night) -> Iterator[Issue]:
