@@ -191,7 +191,7 @@ def test_every_extra_belongs_to_the_controller_or_to_the_workers() -> None:
 
     document = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     extras = set(document["project"]["optional-dependencies"])
-    assert extras - inventory.CONTROLLER_EXTRAS == {"ipex", "stock", "hub", "torchao"}
+    assert extras - inventory.CONTROLLER_EXTRAS == {"asv", "ipex", "stock", "hub", "torchao"}
 
 
 def test_an_inventory_survives_json() -> None:

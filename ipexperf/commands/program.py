@@ -34,9 +34,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--program", action="store_true", help="what is behind -- is a program, run as a whole")
     text = "numbers that it tells, such as hyperfine (repeatable)"
     parser.add_argument("--metrics", action="append", default=[], metavar="FORMAT", help=text)
-    text = "the program is a client of this server, of which each arm has one on {port}"
+    text = "its server, of which each arm has one, on {port}"
     parser.add_argument("--server", default="", metavar="COMMAND", help=text)
-    text = "when that is ready: a URL answers, or a command succeeds (default: the port does)"
+    text = "a URL that answers once that is ready, or a command"
     parser.add_argument("--ready", default="", metavar="WHAT", help=text)
 
 

@@ -112,7 +112,7 @@ class Options:
 
     # A row each: how it is read and where it is shown, and below that what `--help` and the page of options say.
     # fmt: off
-    model: tuple[str, ...] | None = _axis("model", "models, e.g. resnet18,resnet50",
+    model: tuple[str, ...] | None = _axis("model", "such as resnet18,resnet50",
         page="../how-to/measure-your-own.md")
     device: tuple[str, ...] | None = _axis("device", shipped("device"), in_ci=True, page="devices.md")
     dtype: tuple[str, ...] | None = _axis("dtype", ", ".join(DTYPES), page="accuracy.md")
