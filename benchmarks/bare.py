@@ -3,8 +3,6 @@
 Started by overhead.py, which drives it as bare_loop.py says.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import Any

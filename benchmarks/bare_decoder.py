@@ -5,8 +5,6 @@ and the configuration, and nothing while it runs: before the first step it check
 then drops ours.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable

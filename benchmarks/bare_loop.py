@@ -1,7 +1,5 @@
 """How the bare scripts are started and driven: for each line `go N` they print the seconds of N steps."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -3,8 +3,6 @@
 `--perf-load=tests/fakes/fake.py,benchmarks/bisect_model.py`: device and stack are those of the fakes. Needs no torch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import os

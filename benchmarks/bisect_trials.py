@@ -7,8 +7,6 @@ command with its real clock in a folder of its own, which is removed afterwards.
     python benchmarks/bisect_trials.py FOLDER --trials 1 --kinds package
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

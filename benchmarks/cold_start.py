@@ -6,8 +6,6 @@ third, the anchor, which lives through all rounds. Ratios to the anchor remove t
 varies between launches of a kind is the spread of that kind.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

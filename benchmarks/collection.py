@@ -5,8 +5,6 @@ of CPU times; the median over rounds is reported. Collection has one thread, so 
 waiting time.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

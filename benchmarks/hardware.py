@@ -5,8 +5,6 @@
 A case holds if all of its launches that count ran to their end, and every check of their proof and accuracy held.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ another living process has it too. Every second or so the holder is killed. With
 that the script notices two at once.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

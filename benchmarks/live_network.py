@@ -1,7 +1,5 @@
 """A network that is as slow as the installed package `slowdown` says. `--model=benchmarks/live_network.py:network`."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

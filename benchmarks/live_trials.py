@@ -7,8 +7,6 @@ live against the lock of the first. Environments of the same packages share thei
     python benchmarks/live_trials.py FOLDER --shares 0 0.05 --trials 10
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

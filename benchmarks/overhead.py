@@ -8,8 +8,6 @@ Two processes always differ by their memory layout. So the worker also runs the 
 the difference from that is the cost of sampling.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math

@@ -7,8 +7,6 @@ NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cas
 a terminal. Needs Chromium.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import shutil

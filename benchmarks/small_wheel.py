@@ -1,7 +1,5 @@
 """Wheels of one module that holds a few values, for benchmarks that install what makes a step slow."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

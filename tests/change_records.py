@@ -1,7 +1,5 @@
 """A history of nights in which each case did something else: for the tests of what people see of change points."""
 
-from __future__ import annotations
-
 import math
 import random
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """What the tests of several rooms share: the fakes' file, and a look at whether a process is over."""
 
-from __future__ import annotations
-
 import functools
 import importlib.abc
 import importlib.machinery

@@ -1,7 +1,5 @@
 """Rounds without workers: what each arm takes is said, and what becomes of that is looked at."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence

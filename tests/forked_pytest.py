@@ -4,8 +4,6 @@ Hundreds of runs import the same modules, which takes longer than most of them m
 imports with the server and nothing else: no suite was collected there and no case ran.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

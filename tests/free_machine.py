@@ -1,7 +1,5 @@
 """A machine that is ours alone, or never, whatever else runs on it, and a clock that a test moves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Measurements made by hand, for the tests of the history."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ipexperf.case import NetworkCase

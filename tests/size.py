@@ -4,8 +4,6 @@ It ends with 1 where something is more than its limit, so that nothing grows uns
 who needs more raises it, and a record in docs/adr says why.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -14,9 +12,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 50_814,
-    "lines of tests": 43_697,
-    "lines of benchmarks": 7_005,
+    "lines of the package and the suites": 51_001,
+    "lines of tests": 43_317,
+    "lines of benchmarks": 6_966,
     "words of pages": 61_000,
     "decisions": 27,
     "words of the glossary": 20,

@@ -1,7 +1,5 @@
 """A card as the kernel shows it in /sys, under a root of a test's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 TILES = {"xe": "device/tile{}", "i915": "gt/gt{}"}

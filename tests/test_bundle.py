@@ -1,7 +1,5 @@
 """`make bundle` makes a folder of wheels that installs without an index."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`ipexperf ab` refuses impossible arms before it measures anything, and records and prints the result."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """`ipexperf baseline accept` writes the file and the rows of the history, or neither."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

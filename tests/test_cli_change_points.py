@@ -1,7 +1,5 @@
 """`ipexperf changes` on series that drift, go to and fro, recovered or fell to nothing."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

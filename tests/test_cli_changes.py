@@ -1,7 +1,5 @@
 """`ipexperf trend`, `changes`, `merge`, `db` and `prune`: what they print, write and refuse."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

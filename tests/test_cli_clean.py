@@ -1,7 +1,5 @@
 """`ipexperf clean` removes what can be made again, and nothing else."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`ipexperf compare`, of two runs and with `--ratios`: what it prints, in each form, and how they end."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

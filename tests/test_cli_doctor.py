@@ -1,7 +1,5 @@
 """`ipexperf doctor`: looks, measures one case against itself, and says how small a slowdown can be shown."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

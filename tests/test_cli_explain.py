@@ -1,7 +1,5 @@
 """`ipexperf explain` on a history that somebody else wrote: it says what is slower, and nothing that is run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`ipexperf gate`: a run as an exit code, for a pipeline and for a bisection."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

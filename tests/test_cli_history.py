@@ -1,7 +1,5 @@
 """The subcommands that look into a history: what they print, and how they end."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Ctrl-C while a command imports what it needs: one line and status 130, at any moment."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

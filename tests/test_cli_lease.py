@@ -1,7 +1,5 @@
 """`ipexperf lease`: any command gets a device to itself, and what it says and how it ends is its own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`ipexperf cases --models`: what is told of each."""
 
-from __future__ import annotations
-
 from cli_answers import run
 
 from ipexperf.bench import registry

@@ -1,7 +1,5 @@
 """`ipexperf ab --program`: a program runs as a whole in both arms, and each number that it tells is compared."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

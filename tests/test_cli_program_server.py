@@ -1,7 +1,5 @@
 """`ipexperf ab --program --server`: the program is a client, which runs against a server of each arm in turns."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys

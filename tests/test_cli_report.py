@@ -1,7 +1,5 @@
 """`ipexperf report`: pages, CSV, markdown, JSON, and every history that no report can be made of."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

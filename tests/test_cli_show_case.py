@@ -1,7 +1,5 @@
 """`ipexperf show RUN CASE`: the differences between what a case ran in two runs, and errors in one sentence."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

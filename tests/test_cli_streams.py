@@ -1,7 +1,5 @@
 """Commands whose answer cannot be written, or whose words make no sense: one sentence, and never a traceback."""
 
-from __future__ import annotations
-
 import csv
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """The numbers in the files of other tools, and in a program's own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Locks: written and parsed, invalid lines refused, and differences listed."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The mistakes that a person makes: each is answered in one sentence, with its exit code, and measures nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """One ratio in all its spellings."""
 
-from __future__ import annotations
-
 import pytest
 
 from ipexperf.ratio import SINGLE, TOO_FEW, Ratio

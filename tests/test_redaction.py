@@ -1,7 +1,5 @@
 """What may be recorded and printed: values that tune, and texts and command lines without secrets."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

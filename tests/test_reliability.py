@@ -1,7 +1,5 @@
 """The benchmark of reliability in small, as a gate: a few kills and some inputs, of which none may fail."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Temporary folders: removed after their process has ended, and never before."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

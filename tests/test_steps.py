@@ -1,7 +1,5 @@
 """The live line of a terminal."""
 
-from __future__ import annotations
-
 import os
 import pty
 import tty

@@ -4,8 +4,6 @@ Golden files: delete one and run with IPEXPERF_GOLDEN=1 to write it anew, then r
 once, from a run of fake cases, and is never written anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Numbers with units, for people."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

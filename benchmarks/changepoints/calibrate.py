@@ -5,8 +5,6 @@ alarm is a new change point, more than four runs from earlier ones. Seeds are fi
 docs/reference/changes.md again.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

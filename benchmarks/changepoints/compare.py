@@ -15,8 +15,6 @@ Both tools must be installed (`pip install apache-otava asv`), best in an enviro
     PYTHONPATH=. python benchmarks/changepoints/compare.py --marked TCPD
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -5,8 +5,6 @@ for about seven nights. The second is of series with one step, whose range is he
 are fixed, so every run prints the tables of docs/reference/changes.md again.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -7,8 +7,6 @@ process, so their ratio shows the effect of the neighbours' turns. It is also me
     python benchmarks/detection/beside.py --model resnet18 --mode infer,infer_jit
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math

@@ -15,8 +15,6 @@ saw, except that trimming makes some spreads too small: `caution` is the share o
     python benchmarks/detection/calibrate.py > benchmarks/detection/levels.txt
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -8,8 +8,6 @@ to an existing file.
     python benchmarks/detection/record.py --for 2400 --model resnet18 --mode infer_jit --stack ipex recorded.csv
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -7,8 +7,6 @@ of their turns. Lines are appended to an existing file.
     python benchmarks/detection/record_rounds.py --for 3600 --model resnet18,lprnet --mode infer_jit rounds.jsonl
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

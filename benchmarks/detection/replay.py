@@ -12,8 +12,6 @@ and samples that it requires. Rules on a history get the launches before as thei
     PYTHONPATH=. python benchmarks/detection/replay.py benchmarks/detection/recorded.csv
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import importlib.util

@@ -9,8 +9,6 @@ for a twin that was not slowed.
     PYTHONPATH=. python benchmarks/detection/replay_rounds.py benchmarks/detection/rounds.jsonl
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

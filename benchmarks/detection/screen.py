@@ -13,8 +13,6 @@ accepted sessions and a new one at random moments in them, of consecutive launch
     PYTHONPATH=. python benchmarks/detection/screen.py
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

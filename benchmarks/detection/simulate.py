@@ -12,8 +12,6 @@ and Welch's t-test over runs. As usual, they measure one arm after the other.
     python benchmarks/detection/simulate.py > benchmarks/detection/table.txt
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time

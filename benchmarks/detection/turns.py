@@ -8,8 +8,6 @@ half second whether the machine was busy.
     python benchmarks/detection/turns.py replay turns.jsonl
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

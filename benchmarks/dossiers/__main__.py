@@ -7,8 +7,6 @@ read. A row has the lines, the seconds from the verdict to the
 dossier, and the slowdown by the pairs and by the dossier's script alone. Causes that the table has are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

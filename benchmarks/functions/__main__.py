@@ -10,8 +10,6 @@ judge the same: pytest-benchmark by its mean, median and minimum, or asv. `--bus
 then. Rows are appended to `results.csv`, and runs that it has are not made again. Ends with a table in Markdown.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import csv

@@ -4,8 +4,6 @@ Between two calls of a benchmark's `setup` asv calls it many times: tests that a
 comparable.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A conftest's part that slows chosen tests down in one arm: `PLANTED` has their shares, `PLANT=1` turns them on."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

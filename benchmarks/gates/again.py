@@ -9,8 +9,6 @@ runs of several hours and machines add up. What follows the file are the words f
     python benchmarks/gates/again.py --times 1 --runs 10 again.csv suites/ --device cpu
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -8,8 +8,6 @@ the metric, its value. Lines are appended to an existing file.
     python benchmarks/gates/record.py --rounds 20 --model resnet18 --mode infer_jit --stack ipex recorded.csv
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

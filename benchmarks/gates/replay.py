@@ -6,8 +6,6 @@ regressed is looked at again with other processes, as a run does. Nothing is mea
     python benchmarks/gates/replay.py recorded.csv
 """
 
-from __future__ import annotations
-
 import csv
 import random
 import sys

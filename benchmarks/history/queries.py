@@ -7,8 +7,6 @@ of them.
 With `--into` the same rows are written to an empty database of a PostgreSQL server, which is queried instead.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math

@@ -3,8 +3,6 @@
 Each is a small change of what the suite does. Without the variable nothing changes.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Rounds go over all losses, with a pair of fresh processes each, until the time i
 show the noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import random

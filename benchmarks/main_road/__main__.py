@@ -8,8 +8,6 @@ slower is timed before, outside ipexperf, in turns. Results are appended to `res
 again. `--unchanged` runs `pytest` in a copy where nothing was edited. Ends with a table in Markdown.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import re

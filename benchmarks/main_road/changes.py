@@ -1,7 +1,5 @@
 """Kinds of change that people make in their own code, up to ten variants each, as edits of the project beside them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import subprocess

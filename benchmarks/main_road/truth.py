@@ -1,7 +1,5 @@
 """How much slower an edited project is, timed outside ipexperf: pairs of processes take turns with plain loops."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

@@ -6,8 +6,6 @@ Needs no torch: what is measured are fakes. Prints tables in Markdown, and ends 
 left behind, or if an input ended in a traceback.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -4,8 +4,6 @@ Each trial has a small file system of its own, mounted where only this process a
 command is made there twice: on the bad disk, and again when there is room.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

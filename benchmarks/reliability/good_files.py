@@ -1,7 +1,5 @@
 """Good files to damage: a history with runs, pairs, rounds and a bisection, a baseline file, and a lock."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from contextlib import closing

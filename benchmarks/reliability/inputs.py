@@ -3,8 +3,6 @@
 An input follows from the seed, its kind and its number alone, so that one of them can be made again.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import copy

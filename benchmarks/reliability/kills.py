@@ -3,8 +3,6 @@
 A trial follows from the seed and its number, but for the moment within the run, which the machine has a part in.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A loop for hours: what a long run, and many runs after one another, leave behind or take more and more of."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import tempfile

@@ -1,7 +1,5 @@
 """Runs that share a history and measure at the same time, one of which may be killed: the others lose nothing."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A small network, and cases of it on the digits."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

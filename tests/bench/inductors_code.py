@@ -1,7 +1,5 @@
 """Inductor's real code for cards that are not here: graphs are lowered on fake tensors; nothing is compiled or run."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace

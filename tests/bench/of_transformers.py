@@ -1,7 +1,5 @@
 """Convert a decoder of ours to the class of `transformers` that computes the same, with the same weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """A sketch of answers tells how far they are from others, whatever differs, and is the same in every process."""
 
-from __future__ import annotations
-
 import base64
 import math
 import struct

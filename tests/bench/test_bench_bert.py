@@ -1,7 +1,5 @@
 """BERT is the network that it is called after."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

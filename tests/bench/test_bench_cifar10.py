@@ -1,7 +1,5 @@
 """CIFAR-10 as it lies on disk becomes the tensors that it holds, or is refused. Its files are made here."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """torch.compile: what dynamo counted, what inductor wrote and what a step then ran; and that no liar gets through."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """A decoder through torch.compile is one graph for all tokens, and no other one passes for it."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Training through torch.compile: both passes run as compiled code, it learns, and no liar gets through."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The CPU as a device: how many threads its steps have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Data-parallel training, without its processes: what ranks tell is held against one another, and failures are told."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

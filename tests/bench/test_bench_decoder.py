@@ -1,7 +1,5 @@
 """The decoders of the Llama and Qwen families compute what `transformers` computes, and are held as they are served."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

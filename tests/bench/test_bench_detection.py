@@ -1,7 +1,5 @@
 """How detection is judged and learned, on boxes that are known. Needs torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

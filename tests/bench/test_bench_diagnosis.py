@@ -1,7 +1,5 @@
 """Why torch sees no accelerator: each missing thing has its own sentence, on a machine made of files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

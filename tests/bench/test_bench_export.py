@@ -1,7 +1,5 @@
 """The mode infer_export: the package that AOTInductor made is what runs, with the weights inside."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

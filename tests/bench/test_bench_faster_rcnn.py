@@ -1,7 +1,5 @@
 """The network of two stages answers what its task reads. Needs torch and torchvision; the weights are random."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any

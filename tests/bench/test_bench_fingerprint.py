@@ -1,7 +1,5 @@
 """A fingerprint is the same for the same software, says so where it is not, and disturbs nothing."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys

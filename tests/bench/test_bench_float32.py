@@ -1,7 +1,5 @@
 """float32 that a setting of torch's lets be computed in fewer bits is not fp32."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 from typing import Any

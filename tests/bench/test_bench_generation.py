@@ -1,7 +1,5 @@
 """Reading a prompt and writing behind it are proven: a memory that is not used, or not needed, is caught."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Workers keep the memory that a step frees, and count the page faults of their steps."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

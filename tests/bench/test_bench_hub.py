@@ -1,7 +1,5 @@
 """`hf:` and `timm:` on tiny weights that are made here: nothing is downloaded. Each needs its package."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Each thing that makes a step slower in secret is named by the fingerprint: that, and nothing else."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from typing import Any

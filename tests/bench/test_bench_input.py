@@ -1,7 +1,5 @@
 """Where a step takes its batch from: the same batches whatever the input, and each input is what its name says."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 No such processor was at hand: the lines are those of a log of oneDNN's with the names that it has for them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

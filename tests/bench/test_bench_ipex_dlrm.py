@@ -1,7 +1,5 @@
 """What IPEX has of its own for DLRM: it runs, computes the same, trains the same, and who only says so is caught."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Inference with IPEX: what torch.compile does with it, the cold start, and the knobs of linear layers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

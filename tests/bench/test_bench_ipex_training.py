@@ -1,7 +1,5 @@
 """Training with IPEX: which optimizers it fuses, how bf16 keeps its weights, and that all of them learn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

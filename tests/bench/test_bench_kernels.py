@@ -1,7 +1,5 @@
 """What oneDNN's log and torch's profiler tell of the arithmetic that ran: operands and layouts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

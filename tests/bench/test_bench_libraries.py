@@ -1,7 +1,5 @@
 """What is recorded of libraries: digests of content."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ipexperf.bench.machine import libraries

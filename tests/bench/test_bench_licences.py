@@ -1,7 +1,5 @@
 """Every set of data that is shipped states its licence, and is there without another package. Needs no torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ipexperf.bench import registry

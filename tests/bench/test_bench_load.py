@@ -1,7 +1,5 @@
 """The mode load: the first step is the cold start in its phases, and there is only one a process."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Made data are the same from a seed, none is both learned and held out, and the smallest network learns from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Warm-up and samples, on a clock that only the steps move."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator

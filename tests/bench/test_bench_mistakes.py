@@ -1,7 +1,5 @@
 """A mistake in an extension is one sentence that names the class and its file; what `ext` takes and refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

@@ -1,7 +1,5 @@
 """multistream: every stream works on its cores and its part of the batch, and what only says so is caught."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -1,7 +1,5 @@
 """oneDNN's log is read strictly: every part of a known line, and no line is ever dropped."""
 
-from __future__ import annotations
-
 import pytest
 
 from ipexperf.proof import onednn

@@ -1,7 +1,5 @@
 """Networks of the user's own: what a target means, what they are given, and what becomes of those that cannot be."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import sys

@@ -1,7 +1,5 @@
 """Training of a user's own network: its loss and targets in its file, its proof, and what is wrong with one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

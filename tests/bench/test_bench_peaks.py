@@ -1,7 +1,5 @@
 """Peak rates: the best of many tries counts, and a dtype that is not multiplied has none."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

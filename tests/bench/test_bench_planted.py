@@ -1,7 +1,5 @@
 """A pickle that somebody planted in the cache, with its own checksum beside it: nothing of it is ever run."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

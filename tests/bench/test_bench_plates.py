@@ -1,7 +1,5 @@
 """Plates: they are what their targets say, they are read as CTC means it, and a mistake in one character is one."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The last layer alone: fitted to examples, and nothing else is touched. And weights for another size."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

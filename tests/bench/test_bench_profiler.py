@@ -1,7 +1,5 @@
 """Torch's profiler where a card's kernels cannot be recorded, and where a step makes more calls than memory holds."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The events of torch's profiler become rows: who called whom, in which dtypes, and kernels by plain names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

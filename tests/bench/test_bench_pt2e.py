@@ -1,7 +1,5 @@
 """int8 of exported graphs: the code that inductor writes, the operators that run, and that no liar gets through."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the plugin in an arm's session of pytest tells of tests in which it did not stand."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

@@ -1,7 +1,5 @@
 """int8: what the kernels, modules and graphs say of themselves, and that no stack gets away with less."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import json

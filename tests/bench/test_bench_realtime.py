@@ -1,7 +1,5 @@
 """realtime: as many instances as have their cores alone, and a window of requests that begins for all at once."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Recommendation: how answers are scored, how ratings are read, and what DLRM computes on stock PyTorch."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The painted scenes: real photographs and digits, the same each time, with boxes where the signs are."""
 
-from __future__ import annotations
-
 import importlib.util
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The scripts that modes and stacks write for people do what they say, where torch is installed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

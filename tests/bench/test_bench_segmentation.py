@@ -1,7 +1,5 @@
 """Roads: images become tiles with their masks, and the overlap is what is asked for."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What many workers of a run would make alike is made once: by the first of them that needs it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

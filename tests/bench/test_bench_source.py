@@ -1,7 +1,5 @@
 """What is told of the source that is measured: its commit, its branch, and whether it was changed since."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

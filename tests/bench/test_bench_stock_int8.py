@@ -1,7 +1,5 @@
 """What stock PyTorch's int8 keeps of answers, and where it is no measure. Needs torch; the weights are random."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

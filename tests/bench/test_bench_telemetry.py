@@ -1,7 +1,5 @@
 """What the system tells of a card while it works: from files as i915 and xe write them, and from vendors' tools."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

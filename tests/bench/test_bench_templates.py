@@ -1,7 +1,5 @@
 """Products that inductor wrote itself: found in its code by their templates, with the dtypes of their operands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

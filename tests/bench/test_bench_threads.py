@@ -1,7 +1,5 @@
 """What a process' own threads and children ran, and what its steps waited for others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

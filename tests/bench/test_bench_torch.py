@@ -1,7 +1,5 @@
 """What bench says of real tensors: proofs, fidelity, data and weights. Needs torch."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

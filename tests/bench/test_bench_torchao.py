@@ -1,7 +1,5 @@
 """torchao's packed weights are proven by the kernels that ran and the bytes held; layers that it left are caught."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a step did, call by call: nested by time, its own times, who allocates, and the same without torch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

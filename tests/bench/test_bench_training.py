@@ -1,7 +1,5 @@
 """Training: each optimizer learns, every timed step is an update, and the losses are those of stock fp32."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterator

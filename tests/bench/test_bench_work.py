@@ -1,7 +1,5 @@
 """What a step has to do and what a network takes: counted by hand here, and by the counters there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

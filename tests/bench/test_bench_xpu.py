@@ -1,7 +1,5 @@
 """The device xpu on a fake of torch.xpu: what would be wrong on a real card in silence is caught here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace

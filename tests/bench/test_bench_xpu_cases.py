@@ -1,7 +1,5 @@
 """Cases on a fake of torch.xpu: where the work was really done, and whole cases from the weights to the accuracy."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import warnings

@@ -1,7 +1,5 @@
 """IPEX on xpu: what its own code does there with a network and an optimizer, on the fake card."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

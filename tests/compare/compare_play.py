@@ -1,7 +1,5 @@
 """Arms, scripted rounds and scripted players for the tests of comparisons."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence

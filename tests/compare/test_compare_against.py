@@ -1,7 +1,5 @@
 """`--perf-against`: each case of a run has a measurement and a verdict, whatever became of the other arm."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import struct

@@ -1,7 +1,5 @@
 """Arms that run one after another: those that do not fit in memory side by side, and cold starts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

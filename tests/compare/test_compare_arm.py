@@ -1,7 +1,5 @@
 """Arms: their conditions, and the differences between two of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """All rounds but the first are forked, in runs and in pairs, each from servers of its own. Nothing else changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The rounds of a run: launches that fail, do not fit into memory, or were contended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The order of turns and their length: no arm has a neighbour more often than another, or an easier turn."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Rounds until the judge is sure: when they end, and which arm is at fault if one fails."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A step that stalls now and then is as quick as ever in the median. Pairs see it in the mean."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

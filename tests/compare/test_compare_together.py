@@ -1,7 +1,5 @@
 """Arms that take turns: one that fails ends alone, and a disturbance of one drops the turns of all."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Make one launch in a round of one arm, or one measurement in a group of one case."""
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Quantised networks: made once from the weights, stored with their recipe, and made again if damaged."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

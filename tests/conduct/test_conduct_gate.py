@@ -1,7 +1,5 @@
 """The gate and the watch: they judge the load on the cores that a case may use."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

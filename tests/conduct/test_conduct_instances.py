@@ -1,7 +1,5 @@
 """Several instances at the same time are one launch: it has the numbers of all, and fails if one fails."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Signals wait until the end of a block that must not be interrupted. Then each is handled once."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The figures of a launch: what is made of its samples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One process of a host measures on a device at a time, and a lease dies with its process."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

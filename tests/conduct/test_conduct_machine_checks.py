@@ -1,7 +1,5 @@
 """The checks of `ipexperf doctor` on a machine made of files."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A case that does not fit into memory is refused with one sentence before it runs, and the next one runs."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

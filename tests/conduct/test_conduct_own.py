@@ -1,7 +1,5 @@
 """A stranger's networks in real workers: IPEX does to them what it does to ours, and each training of one is proven."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Placement: the worker applies it, reads it back after the samples, and refuses an impossible one in one sentence."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

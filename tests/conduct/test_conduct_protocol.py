@@ -1,7 +1,5 @@
 """Replies of workers are parsed. Any other line is refused in one sentence."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

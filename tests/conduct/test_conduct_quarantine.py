@@ -1,7 +1,5 @@
 """A lost device has its own outcome, and nothing more is launched on it in the run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

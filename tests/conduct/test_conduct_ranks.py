@@ -1,7 +1,5 @@
 """Data-parallel training: ranks that train together are proven, and one that fails is the launch's outcome."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """A worker measures the peak rates of a machine once, and each case has its rate and its share of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

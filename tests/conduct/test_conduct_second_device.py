@@ -1,7 +1,5 @@
 """The ordinary path of accelerators on a second device of torch: a run of every mode, and what goes wrong on cards."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

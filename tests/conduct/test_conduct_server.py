@@ -1,7 +1,5 @@
 """The fork server: its workers behave like fresh ones, and it refuses to fork if that is not safe."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """With torch and IPEX: a forked worker has the results and the proof of a fresh one."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trained weights: made once, stored with their checksum, and never used if they do not match it."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import threading

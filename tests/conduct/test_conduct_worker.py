@@ -1,7 +1,5 @@
 """Workers: however one ends, its launch has an outcome with a reason, and none of its processes survives."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """A launch on xpu, from the worker's start to its record, with a fake card in the worker."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

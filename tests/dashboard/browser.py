@@ -1,7 +1,5 @@
 """A browser without a window, driven by the WebDriver protocol: as much of it as the tests of the pages need."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A report of a history made by hand, and a browser to look at it, both made once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

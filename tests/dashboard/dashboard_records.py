@@ -1,7 +1,5 @@
 """A history with one of everything that a report can show, made by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The pages in a real browser: they load in silence, filter, draw, and remember in the link what was chosen."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the pages show of series that drift, go to and fro or recovered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

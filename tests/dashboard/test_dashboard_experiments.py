@@ -1,7 +1,5 @@
 """A run of `ipexperf ab`, or under variables that the series has not, on the pages: drawn, but never a case's state."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A report is written as a whole or not at all, and never over something that is not a report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

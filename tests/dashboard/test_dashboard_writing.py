@@ -1,7 +1,5 @@
 """What is on the pages: every case, the newest runs, the numbers of the history, and names that are no markup."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import html

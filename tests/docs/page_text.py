@@ -1,7 +1,5 @@
 """A page of markdown as its sections and links."""
 
-from __future__ import annotations
-
 import re
 
 HEADING = re.compile(r"^#{1,6} +(.*?) *$", re.MULTILINE)

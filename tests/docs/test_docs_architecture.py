@@ -1,7 +1,5 @@
 """The page of the architecture names what is in the code, and nothing that is gone."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

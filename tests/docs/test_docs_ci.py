@@ -1,7 +1,5 @@
 """The workflows that are ready to copy ask for options and commands that there are."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The pages say what is: their code is the examples' code, their tables hold every option, their commands run."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -1,7 +1,5 @@
 """What a dossier says to run next: only searches that can find something."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ipexperf.bench.cell import Settings

@@ -1,7 +1,5 @@
 """Flame graphs: as wide as calls take, and coloured where an arm takes longer."""
 
-from __future__ import annotations
-
 import re
 
 from ipexperf.dossier import drawing

@@ -1,7 +1,5 @@
 """The script of a dossier: for every kind of step that is written down, code that compiles, in at most 60 lines."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 from dataclasses import replace

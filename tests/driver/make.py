@@ -7,8 +7,6 @@ The driver is in `latest`. `former` has that of Ubuntu 26.04, to compare it with
 `bin/python` in the folder is this Python under that release's loader, so that the driver finds its own libraries.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

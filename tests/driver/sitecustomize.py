@@ -1,7 +1,5 @@
 """Whoever imports torch has SYCL's cards below it: Python imports this file at its start, in workers too."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from typing import Any

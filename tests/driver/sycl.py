@@ -3,8 +3,6 @@
 Loaded by `--perf-load`. Computing is the fake card's: the driver runs without a card, and executes nothing.
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 kernels and executes none of them, so that nothing here is about speed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Environments and checkouts that the tests make themselves, by pip. Nothing is downloaded."""
 
-from __future__ import annotations
-
 import csv
 import os
 import resource

@@ -1,7 +1,5 @@
 """Small wheels that the tests make themselves: no index is asked."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

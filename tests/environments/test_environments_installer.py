@@ -1,7 +1,5 @@
 """What uv is told of pip's settings, and what people are told of uv."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

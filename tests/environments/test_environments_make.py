@@ -1,7 +1,5 @@
 """Environments made from locks: whole or not at all, found again, and checked by what they say themselves."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Other versions of packages with those that belong to them, from an index that the tests serve and uv asks."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import threading

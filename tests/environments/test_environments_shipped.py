@@ -1,7 +1,5 @@
 """The locks that come with ipexperf are locks, and hold what the stacks of their names need."""
 
-from __future__ import annotations
-
 import pytest
 
 from ipexperf.bench import registry

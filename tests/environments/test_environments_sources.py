@@ -1,7 +1,5 @@
 """What is kept of a user's files, and the tree in which they run again."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

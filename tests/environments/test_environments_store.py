@@ -1,7 +1,5 @@
 """The store: installed packages as wheels, by content, so that an environment can be made again."""
 
-from __future__ import annotations
-
 import configparser
 import dataclasses
 import os

@@ -3,8 +3,6 @@
 Loaded with `--perf-load=tests/fakes/cifar10.py`, it makes a worker take the files in $FAKE_CIFAR10 for the real ones.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

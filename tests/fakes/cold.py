@@ -1,7 +1,5 @@
 """A mode that is timed cold, and counts its steps. Loaded after fake.py, whose device and stack it uses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ipexperf.bench import registry

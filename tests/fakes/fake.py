@@ -3,8 +3,6 @@
 Loaded with `--perf-load=tests/fakes/fake.py`, in the controller and in every worker.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

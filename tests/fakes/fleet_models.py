@@ -1,7 +1,5 @@
 """A model for hosts of a fleet, which waits. Loaded behind `fake.py`."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Loaded beside fake.py: `--perf-load=tests/fakes/fake.py,tests/fakes/forked.py`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

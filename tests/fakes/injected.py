@@ -4,8 +4,6 @@
 changes stock PyTorch, so each has a process of its own.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

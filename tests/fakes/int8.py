@@ -1,7 +1,5 @@
 """Small networks to quantise, and stacks that lie about it. Needs torch, and IPEX for some of the stacks."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

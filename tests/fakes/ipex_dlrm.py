@@ -1,7 +1,5 @@
 """DLRM with IPEX in one process: what it was given, what ran, what it learned, and who lies. Prints checks as JSON."""
 
-from __future__ import annotations
-
 import copy
 import json
 import sys

@@ -1,7 +1,5 @@
 """Inference with IPEX in one process: compiled, started cold, with knobs of linear layers. Prints checks as JSON."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,5 @@
 """IPEX's streams in one process with Intel's OpenMP preloaded, honest and not. Prints checks."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,5 @@
 """Trains small networks with IPEX: with each optimizer, and through torch.compile. Prints checks as JSON."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -4,8 +4,6 @@ The wheel for CPUs has the Python side of `ipex.optimize` for xpu, and none of i
 there. Fake tensors cannot follow a parameter whose data is replaced, so IPEX folds and casts nothing here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -3,8 +3,6 @@
 Loaded after fake.py, whose device and stack it uses.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A device that gets lost, and models that lose it. Loaded after fake.py, whose mode and stack they use."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

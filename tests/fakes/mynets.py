@@ -1,7 +1,5 @@
 """A stranger's networks: nothing of ipexperf is imported here. Named as `mynets.py:small`."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial

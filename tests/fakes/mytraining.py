@@ -1,7 +1,5 @@
 """A stranger's networks with something to learn: nothing of ipexperf is imported here."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A model whose process does what a file says from the moment that it is there. Loaded after fake.py."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

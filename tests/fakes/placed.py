@@ -1,7 +1,5 @@
 """Workers beside one another, and models that leave the cores that they were given. Loaded beside `fake.py`."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A worker that quantises small networks and runs what it quantised, for the tests of int8."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A network that trains in a moment, and a data-parallel training that lies. Needs torch."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

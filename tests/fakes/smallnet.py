@@ -1,7 +1,5 @@
 """A network that needs no training and next to no time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ipexperf

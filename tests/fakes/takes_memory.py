@@ -1,7 +1,5 @@
 """What the CPU says of 64 MiB that are taken and given back and 8 that are kept, where nothing else is."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """A dtype, three modes, two metrics and an outcome that the program has never heard of. Loaded after fake.py."""
 
-from __future__ import annotations
-
 from ipexperf.bench import registry
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.dtypes import DTYPES, Bounds, Dtype

@@ -1,7 +1,5 @@
 """Puts the fake card, whose memory fragments, into a worker that loads this file: it stays for the process's life."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the histories of these tests are: in files, and on a PostgreSQL server."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from collections.abc import Iterator

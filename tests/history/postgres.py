@@ -1,7 +1,5 @@
 """A PostgreSQL server of the tests' own: in a folder of its own, reached by a socket in it, and gone at their end."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import pwd

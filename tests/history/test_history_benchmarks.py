@@ -1,7 +1,5 @@
 """The script that fills a big history, in small."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

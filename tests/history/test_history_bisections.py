@@ -1,7 +1,5 @@
 """Searches for culprits in a history: they belong to no run, and merging and pruning leave them intact."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from history_records import HARDWARE, OK, make_case, make_measurement

@@ -1,7 +1,5 @@
 """The board of the newest runs has the same content as the separate queries, in few statements."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

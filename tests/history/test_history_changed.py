@@ -1,7 +1,5 @@
 """What changed since when: the runs that bracket each change, and what lies between them."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

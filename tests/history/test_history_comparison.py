@@ -1,7 +1,5 @@
 """Two runs compared: ratios, differences of environments, and cases without a ratio."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Many writers, and writers that die."""
 
-from __future__ import annotations
-
 import multiprocessing
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Opening: what is created, migrated, backed up and refused."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing

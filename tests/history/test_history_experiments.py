@@ -1,7 +1,5 @@
 """Which runs of a case are experiments: those of `ipexperf ab`, and those under variables that are not usual."""
 
-from __future__ import annotations
-
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 

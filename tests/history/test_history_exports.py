@@ -1,7 +1,5 @@
 """One run in the formats of other tools, and the history as DataFrames."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

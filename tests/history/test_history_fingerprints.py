@@ -1,7 +1,5 @@
 """A fingerprint is stored once for each case and run, its digest with every launch, and both are found again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

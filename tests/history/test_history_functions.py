@@ -1,7 +1,5 @@
 """Functions in a history: they have no model, dtype, stack or batch, and nothing that asks for these finds them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sqlite3

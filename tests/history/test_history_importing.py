@@ -1,7 +1,5 @@
 """`db import`: what other tools measured, in a history as if it had been measured here, but never as a baseline."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

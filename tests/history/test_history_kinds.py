@@ -1,7 +1,5 @@
 """A value of a wrong kind in a history: one sentence that names the file, in whatever command meets it."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Merging histories: nothing is lost or doubled, and files that cannot be merged are refused."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """Verdicts on metrics beside speed: each in the series of its metric, and the case counts once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from history_records import ENVIRONMENT, make_case, make_launch, make_measurement

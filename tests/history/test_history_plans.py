@@ -1,7 +1,5 @@
 """The query plans of SQLite for the larger statements."""
 
-from __future__ import annotations
-
 import pytest
 from history_records import ENVIRONMENT, OK, make_measurement
 

@@ -1,7 +1,5 @@
 """Pruning: which rows are deleted, and which stay."""
 
-from __future__ import annotations
-
 import pytest
 from history_records import four_runs, make_case
 from sqlalchemy import select, text

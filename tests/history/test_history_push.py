@@ -1,7 +1,5 @@
 """Histories on a PostgreSQL server: files are pushed to it, and every command that reads says the same from there."""
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Naming runs and following series."""
 
-from __future__ import annotations
-
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 

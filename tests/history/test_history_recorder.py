@@ -1,7 +1,5 @@
 """A run writes into a file of its host, and a file that cannot be written fails the case at hand."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Rounds are read as they were recorded, and stay when their cases are recorded again."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

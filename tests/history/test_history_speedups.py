@@ -1,7 +1,5 @@
 """Speed-ups of dtypes, stacks, devices and settings: which cases are compared, and which never."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What is recorded is read as it was, failures included."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -1,7 +1,5 @@
 """Series filtered by names and ranges."""
 
-from __future__ import annotations
-
 import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
 

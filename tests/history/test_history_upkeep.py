@@ -1,7 +1,5 @@
 """Checking and pruning a history; and what is wrong with a file, in one sentence."""
 
-from __future__ import annotations
-
 import math
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Records for the judge's tests, as small as they can be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

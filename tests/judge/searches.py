@@ -1,7 +1,5 @@
 """Searches whose questions are answered from a known truth, for the tests of both kinds of bisection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from itertools import combinations
 from typing import TypeVar

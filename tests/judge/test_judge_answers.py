@@ -1,7 +1,5 @@
 """Sketches of answers: how far two are apart, and what that does to a verdict and to an acceptance."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from pathlib import Path

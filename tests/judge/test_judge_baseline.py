@@ -1,7 +1,5 @@
 """The baseline file: what gets in, what does not, and that a rewrite changes no byte."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

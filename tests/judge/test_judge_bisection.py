@@ -1,7 +1,5 @@
 """The search over packages: it names what turns the verdict, with two proofs, and needs few questions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Known causes: each fits where its signature is and nowhere else, and users add their own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Change points: what is a level, what is noise, and what an odd night must not do."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

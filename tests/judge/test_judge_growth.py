@@ -1,7 +1,5 @@
 """Steps that become slower and slower: a note if all launches of a case have them, and hardly ever by chance."""
 
-from __future__ import annotations
-
 import math
 import random
 

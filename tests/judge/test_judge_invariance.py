@@ -1,7 +1,5 @@
 """Verdicts do not depend on units or order, and any numbers give one. These tests look at whole verdicts."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Which changes of structure can only cost time, and which merely differ."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Metrics beside speed: each has its own tolerance and noise, and a verdict names those that became worse."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

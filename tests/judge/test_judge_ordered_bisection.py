@@ -1,7 +1,5 @@
 """The search over an ordered list finds the first slow entry, past those that cannot be measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The ratio of two cases of one run: noise is not called a difference, and a failed case has no ratio."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A case has regressed if both of its measurements say so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Which packages of two environments must be taken together, so that a mix of them is accepted by its packages."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

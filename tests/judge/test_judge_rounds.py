@@ -1,7 +1,5 @@
 """Ratios over rounds: the round is the unit of replication, and an interval covers as often as it says."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

@@ -1,7 +1,5 @@
 """A run as a whole has one alarm rate for all of its cases. Also: ratios of pairs, and differences of environments."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A session against a stored baseline: the order of outcomes, and that no verdict claims more than the data shows."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

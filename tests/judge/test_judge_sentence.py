@@ -1,7 +1,5 @@
 """A verdict in one sentence: what decided, how sure that is, and the first cause."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

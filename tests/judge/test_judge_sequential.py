@@ -1,7 +1,5 @@
 """Pairs judged while they come: error rates are as stated, and swapping the arms mirrors the verdict."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The mean step beside the typical one: what neighbours held up is taken out, and stalls are described."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import replace

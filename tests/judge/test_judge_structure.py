@@ -1,7 +1,5 @@
 """Differences of two fingerprints are described in words, the largest share of the time first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans of a few cells, on a machine whose facts are made up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

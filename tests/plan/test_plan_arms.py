@@ -1,7 +1,5 @@
 """Arms that name a network of the user's own, or a tree of files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The modes that compile, and the one that starts cold, in the plan: where they run, and why not elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

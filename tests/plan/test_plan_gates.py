@@ -1,7 +1,5 @@
 """`--perf-gate` and the mark's `gate`: metrics that can be judged, by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Groups: which cases of a run share their rounds, and which of them the others are held against."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from typing import Any

@@ -1,7 +1,5 @@
 """Inputs and device indices: what is asked for is planned, refused with its reason, or pinned in the workers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import plan_records

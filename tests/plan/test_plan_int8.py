@@ -1,7 +1,5 @@
 """int8 is planned where it is built and proven, and is left out or refused with the reason everywhere else."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Knobs: what is turned has a case of its own, what cannot be turned is left out or refused with the reason."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import plan_records

@@ -1,7 +1,5 @@
 """The matrix: every cell is a case or is left out with its reason, and no wish is passed over in silence."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections import Counter

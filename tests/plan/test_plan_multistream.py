@@ -1,7 +1,5 @@
 """multistream in the plan: IPEX on the CPU, with Intel's OpenMP, and no more streams than cores or images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options: each is taken from the first place that has it, and read once, strictly."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

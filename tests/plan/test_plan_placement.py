@@ -1,7 +1,5 @@
 """`--perf-placement`: read once, strictly, and written in one way; a placed case is another case."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

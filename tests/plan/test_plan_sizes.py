@@ -1,7 +1,5 @@
 """Sizes and batches: what is asked for, what the preset has, and what a model cannot have."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`--perf-start`: which cases are never forked, and why."""
 
-from __future__ import annotations
-
 import pytest
 from plan_records import facts, plan
 

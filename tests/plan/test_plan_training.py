@@ -1,7 +1,5 @@
 """Training in the plan: its optimizers, gradients that are accumulated, and the ranks of a data-parallel one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import plan_records

@@ -1,7 +1,5 @@
 """The suites that the tests of the plugin run, with torch and without."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A suite of fake cases in a folder of its own, run by a pytest of its own, in an interpreter without torch."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """A case that looks slower is measured again at the end of the run, in the same test, and only then reported."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 

@@ -1,7 +1,5 @@
 """`--perf-against`: cases in pairs with another arm; what the pairs decide is the test's outcome, everywhere."""
 
-from __future__ import annotations
-
 import json
 import re
 

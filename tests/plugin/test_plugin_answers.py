@@ -1,7 +1,5 @@
 """Another constant in a user's network: its answers are not those that were accepted. Needs torch."""
 
-from __future__ import annotations
-
 import pytest
 from plugin_suite import Suite
 

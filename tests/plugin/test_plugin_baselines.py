@@ -1,7 +1,5 @@
 """Damaged files of baselines: found before anything is measured, never overwritten."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

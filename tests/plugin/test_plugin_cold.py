@@ -1,7 +1,5 @@
 """The mode load, run as a user runs it. Needs torch."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """`--perf-explain`, `ipexperf explain` and `ipexperf nightly`: what a case that became slower leaves behind."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

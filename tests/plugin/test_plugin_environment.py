@@ -1,7 +1,5 @@
 """A run in the environment of a lock."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The how-to pages' examples and a real data set's files, run as a user runs them. Needs torch."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil

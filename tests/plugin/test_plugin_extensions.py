@@ -1,7 +1,5 @@
 """A new dtype, mode, metric and outcome, each a row or a file, are in every output: nothing has a list of its own."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A fixture called `perf` is ours only where it is our fixture, or one that is made of it."""
 
-from __future__ import annotations
-
 import pytest
 from plugin_suite import Suite
 

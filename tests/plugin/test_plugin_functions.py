@@ -1,7 +1,5 @@
 """Functions that tests measure: sessions of pytest that stand still in each test, alone or beside another arm."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`--perf-gate`: a case that takes more memory fails its test, though it is as quick as ever."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """int8 from end to end: calibrated and saved by one process, loaded and measured by another. Needs torch."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 

@@ -1,7 +1,5 @@
 """Two runs on one host measure one after the other."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A baseline that is run again: beside the software that it was accepted on, in the same rounds."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """What becomes of a case: a passed or a failed test, a record, a JUnit entry and a benchmark, whatever happens."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from xml.etree import ElementTree as ET

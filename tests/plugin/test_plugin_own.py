@@ -1,7 +1,5 @@
 """Networks of a stranger's own: in a repository where ipexperf is only installed, and in a suite. Needs torch."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

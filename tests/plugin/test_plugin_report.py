@@ -1,7 +1,5 @@
 """A run that draws its report at its end, and tells a CI system what came of it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

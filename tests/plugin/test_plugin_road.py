@@ -1,7 +1,5 @@
 """The road of a user with nothing patched: a run that finds a slowdown, its verdict in the history, and the gate."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The share of the roof: in the table, in `show`, in JUnit and in the history, and nowhere where it is not known."""
 
-from __future__ import annotations
-
 import json
 import re
 

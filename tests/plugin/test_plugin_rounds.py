@@ -1,7 +1,5 @@
 """A run is made of rounds: cases that can be compared are alive together, and each round is kept when it has ended."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Callable

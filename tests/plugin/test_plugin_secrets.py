@@ -1,7 +1,5 @@
 """Secrets that are planted wherever a user has one stand in no file that a command writes, and in nothing it prints."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

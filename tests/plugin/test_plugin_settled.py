@@ -1,7 +1,5 @@
 """A run as a whole: its cases share one alarm rate, what they say together is kept, and a budget may end it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """`--device` and its like belong to suites that opt in; an installed ipexperf breaks nobody else's run."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run that is stopped, softly or not: what was measured stays, and no worker does."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The files of a user's own: edited since the baseline was accepted, they are judged beside the accepted ones."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

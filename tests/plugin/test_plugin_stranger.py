@@ -1,7 +1,5 @@
 """An installed package of somebody else's brings leaves, a metric and a command by its entry points."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What ran is held against the baseline beside the speed: a warning, or a failed test if it can only cost time."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

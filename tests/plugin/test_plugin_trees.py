@@ -1,7 +1,5 @@
 """What the arms of two trees import: each its own tree, what git ignores, and what was built for a commit."""
 
-from __future__ import annotations
-
 import _ctypes
 import shutil
 

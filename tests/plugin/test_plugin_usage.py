@@ -1,7 +1,5 @@
 """What was asked for happens, or is refused in one sentence with exit code 4. Choosing is pytest's own business."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

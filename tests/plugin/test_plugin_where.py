@@ -1,7 +1,5 @@
 """The commands that a run prints find its history and its baselines, wherever these are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Networks of the recorded runs alone: a decoder without training, and failures on purpose, which harm no machine."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

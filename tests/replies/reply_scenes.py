@@ -3,8 +3,6 @@
 `python tests/replies/reply_scenes.py [NAME ...]` makes tapes and their records anew, with real workers.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 import os

@@ -8,8 +8,6 @@ TAPE names a folder: one file of the tape for each process, `here` for what this
 folders of this machine by their names, as JSON: the tape has the names alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """What real workers answered once, answered again: the controller asks the same, and records the same."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import re

@@ -1,7 +1,5 @@
 """One run for the golden files: a case of every outcome."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """The conclusions of a run: the best configuration, the gain of each choice, and what they must not claim."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Markdown and GitHub's lines: nothing in a name or a message becomes markup or a command, or is cut in half."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run prints is explained: on the page of questions, and by `ipexperf help`."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

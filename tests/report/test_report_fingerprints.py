@@ -1,7 +1,5 @@
 """Fingerprints in a line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ipexperf.proof import fingerprint_lines

@@ -3,8 +3,6 @@
 Delete a golden file and run with IPEXPERF_GOLDEN=1 to write it anew, then review it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The lines of the summary on ablated knobs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What people and CI read. Golden files: delete one and run with IPEXPERF_GOLDEN=1 to write it anew, then review it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

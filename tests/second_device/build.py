@@ -1,7 +1,5 @@
 """Build the second device: `python build.py FOLDER` makes a library and the entry point by which torch finds it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A network for images and a decoder, small enough for a device that is imitated."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ipexperf.ext import Examples, model, register, torch

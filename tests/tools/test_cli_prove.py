@@ -1,7 +1,5 @@
 """`ipexperf prove`: what a process ran of oneDNN is told, compared and kept, and its own output stays as it is."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

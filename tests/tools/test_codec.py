@@ -1,7 +1,5 @@
 """Records as JSON. Documents that do not fit are refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """A second device for torch, `torch.late`, for machines without a card. See late.cpp for what it is."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -1,7 +1,5 @@
 """Collectives for the device: those of gloo, on copies in the memory of the host."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The module `torch.late`, with the names that torch's own modules of devices have."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """How inductor writes code for the device: as for the CPU, because its memory is the host's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """How the laboratory of `ipexperf bisect` decides what is slow."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`ipexperf bisect` finds the change between two ends that makes a case slower."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,5 @@
 """`ipexperf bisect` among versions of a package and commits: the first slow one, past those that cannot be had."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import os

@@ -1,7 +1,5 @@
 """A suite of fake cases for the hosts of a fleet, and the command that measures it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]

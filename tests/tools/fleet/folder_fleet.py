@@ -1,7 +1,5 @@
 """Folders beside this one as the hosts of a fleet, in place of those of a Ray cluster. A command, too."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

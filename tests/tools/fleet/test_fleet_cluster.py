@@ -1,7 +1,5 @@
 """Ray's nodes as hosts. Ray itself is not needed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ipexperf.tools.fleet.cluster import RayFleet

@@ -1,7 +1,5 @@
 """A host: the variables of its commands, its labels, and how it leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The hosts that `--where` chooses, its errors, and who measures which group."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

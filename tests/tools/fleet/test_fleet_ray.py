@@ -1,7 +1,5 @@
 """A fleet on a real Ray cluster: two nodes on this machine, made by the command, and what happens when they die."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """One command on several hosts, which are folders here: what they record comes together in one history."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

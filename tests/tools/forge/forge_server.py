@@ -1,7 +1,5 @@
 """A forge that keeps the comments of one pull request in memory, or refuses; and files of strangers."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """The action of this repository: a shell runs its steps as a runner does, and a forge of ours answers."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

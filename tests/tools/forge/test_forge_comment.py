@@ -1,7 +1,5 @@
 """The text of a comment, and how it reaches a pull request: a forge of our own answers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What a night asks of other commands."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace

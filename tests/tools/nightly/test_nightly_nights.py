@@ -1,7 +1,5 @@
 """Nights with planted causes: each is named once, none is invented, and a night that was cut off goes on."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Sequence
