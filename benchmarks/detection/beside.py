@@ -45,7 +45,7 @@ def measure(arms: list[Arm], rotations: int, chance: random.Random) -> dict[str,
     ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with contextlib.ExitStack() as stack:
         players = [WorkerPlayer(arm, stack) for arm in arms]
-        together._start(players)  # noqa: SLF001 - as a round does
+        together._start(players, chance)  # noqa: SLF001 - as a round does
         together._warm(players, Effort())  # noqa: SLF001 - as a round does
         found = [one.shape.warm for one in players]
         alone = [max(2, min(ALONE_STEPS, math.ceil(0.5 / max(one.step, 1e-6)))) for one in players]

@@ -72,7 +72,7 @@ def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callab
     began, started = time.monotonic(), now()
     with contextlib.ExitStack() as stack:
         players = [new_player(arm, stack) for arm in arms]
-        _start(players)
+        _start(players, chance)
         alive = _alive(players)
         workers = [worker for player in alive for worker in player.workers[:1]]
         errors = alike.unlike([player.arm for player in alive], workers, say)
@@ -116,20 +116,12 @@ def _turns(rotations: Sequence[dict[int, Turn]], arm: int) -> list[Turn]:
     return [rotation[arm] for rotation in rotations if arm in rotation]
 
 
-def _in_turn(players: Sequence[Player]) -> Sequence[Player]:
-    """The players in the order in which they take memory, which each round reverses.
-
-    Who is first gets from the kernel what others have left, often in pieces, which are slower.
-    """
-    return players[:: -1 if players[0].arm.index % 2 else 1]
-
-
-def _start(players: Sequence[Player]) -> None:
-    """Start the players: they import as many at a time as there are cores, then build one at a time.
+def _start(players: Sequence[Player], chance: random.Random) -> None:
+    """Start the players in random order: they import as many at a time as there are cores, then build one at a time.
 
     A build uses all cores. Two at once take more than twice as long, and their times say nothing.
     """
-    starting = _in_turn(players)
+    starting = chance.sample(list(players), len(players))
     importing: list[Player] = []
     cores = len(os.sched_getaffinity(0))
     for player in starting:
@@ -156,9 +148,13 @@ def _share_memory(players: Sequence[Player]) -> None:
 
 
 def _warm(players: Sequence[Player], effort: Effort) -> None:
-    """Warm up the players one by one, measure how many untimed steps a turn needs, and set the shape of each turn."""
+    """Warm up the players one by one, measure how many untimed steps a turn needs, and set the shape of each turn.
+
+    Every other round begins with the last one: who is first gets the memory that others left, often in pieces, which
+    are slower.
+    """
     begun: list[Player] = []
-    for player in _alive(_in_turn(players)):
+    for player in _alive(players[:: -1 if players[0].arm.index % 2 else 1]):
         with guarded(player):
             player.warm()
             begun.append(player)

@@ -13,7 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -193,14 +193,18 @@ def _refuse_node(node: int) -> None:
 
 def library(name: str, pattern: str, python: str | None) -> str:
     """Find a library in the workers' environment or in the system's folders."""
-    prefixes = libraries.prefixes() if python is None else json.loads(_run([python, "-c", _PATHS], python).stdout)
-    folders = list(libraries.folders(*prefixes))
+    folders = list(_folders(python))
     if path := libraries.find(name, pattern, folders):
         return path
     raise UsageError(
         f"{SOURCE}: lib{name}.so is not in {', '.join(dict.fromkeys(folders[:2]))} or the system's folders: "
         f"{HOW_TO_GET[name]}"
     )
+
+
+def _folders(python: str | None) -> Iterator[str]:
+    prefixes = libraries.prefixes() if python is None else json.loads(_run([python, "-c", _PATHS], python).stdout)
+    return libraries.folders(*prefixes)
 
 
 def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[str]:

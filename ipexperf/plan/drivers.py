@@ -23,7 +23,7 @@ def spelled_out(word: str, where: str) -> list[str]:
         raise UsageError(f"{where}: {folder} is no folder: name one with the unpacked packages of a driver")
     found = sorted(folder.rglob(LIBRARY))
     if len(found) != 1:
-        advice = "unpack the packages of one driver there, by dpkg -x"
+        advice = "unpack one driver there, by dpkg -x"
         raise UsageError(f"{where}: {folder} has {LIBRARY} {len(found)} times, not once: {advice}")
     if _processor(found[0]) != _processor(Path("/proc/self/exe")):
         raise UsageError(f"{where}: {found[0]} is no library for {platform.machine()}: unpack packages that are")

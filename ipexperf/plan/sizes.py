@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from ipexperf.bench.cell import Cell
-from ipexperf.bench.model import Model
+if TYPE_CHECKING:
+    from ipexperf.bench.cell import Cell
+    from ipexperf.bench.model import Model
 
 SMALL, NORMAL = "small", "normal"
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ipexperf.case import Case
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
 
 AUTO, FRESH = "auto", "fresh"
 """`auto`: fresh interpreters in the first round of a run, forked ones in later rounds."""

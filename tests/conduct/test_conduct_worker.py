@@ -66,7 +66,7 @@ def test_a_launch_with_too_few_samples_has_a_note(run: Callable[..., Launch], mo
     told = rf"ended with fewer samples than asked: {len(few.samples)} of 50, steps take [\d.]+ s"
     assert re.fullmatch(told, note)
     assert few.outcome == "ok"
-    assert re.fullmatch(r"mostly waited in its steps: its process used \d+% of one core", waited)
+    assert re.fullmatch(r"mostly waited in its steps: its process used \d+ % of one core", waited)
     assert len(run("slow", samples=5, seconds=0.1).notes) == 1
     assert run("tiny", samples=5, seconds=0.1).notes == ()
 

@@ -9,7 +9,7 @@ from ipexperf.outcomes import OUTCOMES, OutcomeRow
 DTYPES["fp8"] = Dtype(width=1, operands=frozenset({"float8_e4m3fn"}), bounds=Bounds(fidelity=0.2, agreement=0.9))
 OUTCOMES["throttled"] = OutcomeRow("🥵", "♨", "bad", "the device was too hot", fails=True, numbers=False)  # type: ignore[index]
 register(Metric("joules", "J", higher_is_better=False))
-register(Metric("bleu", "points", None, Accuracy("bleu {:.1f}", "difference")))
+register(Metric("bleu", "points", None, Accuracy("bleu", "difference")))
 
 
 class WobbleSession(Session):

@@ -154,7 +154,7 @@ def test_help_names_what_the_registries_hold(axis: str) -> None:
 
 def test_help_names_models_that_exist() -> None:
     """The models that the help text gives as examples are shipped."""
-    examples = told_by_help("model")[1].removeprefix("e.g. ").split(",")
+    examples = told_by_help("model")[0].removeprefix("such as ").split(",")
     assert set(examples) <= set(matrix.names("model"))
     assert len(examples) == 2
 

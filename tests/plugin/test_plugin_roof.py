@@ -25,7 +25,7 @@ def test_the_share_of_the_roof_is_told_everywhere(roofed: LookedAt) -> None:
     header = next(line for line in result.outlines if line.startswith("case "))
     row = next(line for line in result.outlines if line.startswith(f"{ID} "))
     assert header.split()[:5] == ["case", "batch", "step", "items/s", "roof"]
-    assert re.search(r" \d+% +acc ", row), row
+    assert re.search(r" \d+ % +acc ", row), row
     assert "roof: share of the highest rate that was measured here in this dtype" in result.stdout.str()
     shown = roofed.told("show", "last", ID)
     assert "\n  did " in shown
