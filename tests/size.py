@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 51_001,
-    "lines of tests": 43_317,
+    "lines of the package and the suites": 51_006,
+    "lines of tests": 43_314,
     "lines of benchmarks": 6_966,
     "words of pages": 61_000,
     "decisions": 27,
