@@ -20,13 +20,13 @@ def add_help(subparsers: console.Subparsers) -> None:
 
 
 def run_help(arguments: argparse.Namespace) -> int:
-    word, texts = faq.called(" ".join(arguments.word)), faq.explained()
+    word, texts, pages = faq.called(" ".join(arguments.word)), faq.explained(), faq.pages()
     if word == "options":
         told = [f"{option.flag} {option.metavar}: {option.help}".replace("%%", "%") for option in OPTIONS]
     elif word == "metrics":
         told = [f"{name}: {texts[faq.called(name)]}" for name in METRICS]
-    elif word and word in texts:
-        told = [texts[word]]
+    elif word and (word in texts or word in pages):
+        told = [*filter(None, [texts.get(word)]), *(f"The page is {pages[name]}" for name in pages if name == word)]
     elif word:
         raise UsageError(
             f"unknown word '{word}'{nearest(word, texts) or ': `ipexperf help` lists the first to look up'}"

@@ -57,7 +57,7 @@ def in_sessions(
         if varying and len(sessions) < KNOWN:
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), varying=varying)
-        before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
+        before, spread = (_smallest if policy.smallest else _central)(sessions, value, policy)
         estimate = Estimate(math.log(value / before), spread)
         told = judge(estimate, Level(before, value), policy)
         verdicts.append(replace(told, reason="as a multiple of the typical step") if base else told)
@@ -85,7 +85,7 @@ def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, captures_vary: 
         sides = [list(side) for side in zip(*values, strict=True)]
         before, now = map(METRICS[name].of_launches, sides)
         level = Level(before, now)
-        assumed = policy.assumed(level.before)
+        assumed = policy.assumed(level.before, level.now)
         if not policy.smallest:
             logs = [math.log(b / a) for a, b in values]
             spread = moderated(logs, assumed, policy.trust)
@@ -132,21 +132,21 @@ def _paired_values(pairs: Pairs, name: str) -> list[tuple[float, float]]:
     return [(a[name], b[name]) for a, b in pairs if name in a and name in b]
 
 
-def _central(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:
+def _central(sessions: Sequence[float], now: float, policy: MetricPolicy) -> tuple[float, Spread]:
     """The centre of a baseline's sessions, and the spread of another run around it."""
     logs = [math.log(value) for value in sessions]
     level = math.exp(centre(logs))
-    spread = moderated(logs, policy.assumed(level), policy.trust)
+    spread = moderated(logs, policy.assumed(level, now), policy.trust)
     return level, replace(spread, scale=spread.scale * math.sqrt(1 + 1 / len(logs)))
 
 
-def _smallest(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:
+def _smallest(sessions: Sequence[float], now: float, policy: MetricPolicy) -> tuple[float, Spread]:
     """The smallest of a baseline's sessions, and the spread of another run above it.
 
     If no second session is about as small, the smallest may be chance: the spread is at least their distance.
     """
     level = min(sessions)
-    return level, Spread(max(math.sqrt(2) * policy.assumed(level), _gap(sessions)), policy.trust)
+    return level, Spread(max(math.sqrt(2) * policy.assumed(level, now), _gap(sessions)), policy.trust)
 
 
 def _gap(values: Sequence[float]) -> float:

@@ -240,6 +240,7 @@ class MetricPolicy(Tolerant):
             alpha=alpha,
         )
 
-    def assumed(self, level: float) -> float:
-        """The log sd that is assumed of a value at this level."""
-        return math.hypot(self.noise, self.grain / level)
+    def assumed(self, before: float, now: float) -> float:
+        """The log sd that is assumed of the ratio of these values: by their logarithmic mean, that of a difference."""
+        mean = before if before == now else (now - before) / math.log(now / before)
+        return math.hypot(self.noise, self.grain / mean)

@@ -1,4 +1,4 @@
-"""The words that a run prints, explained by the pages of `docs/`, which are linked beside this file."""
+"""The words that a run prints, explained by the pages of `docs/`, to which this folder has a link."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parent / "docs"
 WRITTEN = re.compile(r"(?:`|(?<!\*)\*)([^`*\n]+)(?:`|\*(?!\*))")
 """A word as code or in italics."""
 LINK = re.compile(r"\[([^]]*)\]\(([^)#]*)[^)]*\)")
@@ -15,7 +15,7 @@ LINK = re.compile(r"\[([^]]*)\]\(([^)#]*)[^)]*\)")
 
 def sections() -> dict[str, str]:
     """What to do about each word that has a section on the page of questions."""
-    _, *parts = (HERE / "faq.md").read_text(encoding="utf-8").split("\n## ")
+    _, *parts = (DOCS / "faq.md").read_text(encoding="utf-8").split("\n## ")
     texts = {}
     for part in parts:
         words, _, text = part.partition("\n\n")
@@ -28,12 +28,18 @@ def explained() -> dict[str, str]:
     """The text of every word, as `called` names it: a section of its own, else a row of a table, else a paragraph."""
     rows: dict[str, str] = {}
     paragraphs: dict[str, str] = {}
-    for page in (HERE / "architecture.md", *sorted((HERE / "reference").glob("*.md"))):
+    for page in (DOCS / "architecture.md", *sorted((DOCS / "reference").glob("*.md"))):
         for head, text in _parts(page.read_text(encoding="utf-8")):
             for written, told in ((head, rows), (text, paragraphs)):
                 for word in WRITTEN.findall(written):
                     told.setdefault(called(word), f"{_plain(text)} (page {page.stem})")
     return {**paragraphs, **rows, **{called(word): text for word, text in sections().items()}}
+
+
+@functools.cache
+def pages() -> dict[str, Path]:
+    """The pages that are installed, by the names that texts give them."""
+    return {called(page.stem): page for part in ("", "reference/", "how-to/") for page in DOCS.glob(f"{part}[a-z]*.md")}
 
 
 def called(word: str) -> str:
@@ -54,9 +60,9 @@ def _parts(page: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """A text of a page in one line, with the names of pages for links: who installed us has no checkout."""
-    plain = " ".join(text.split())
-    return LINK.sub(lambda link: f"{link[1]} (page {Path(link[2]).stem})" if link[2] else link[1], plain)
+    """A text of a page in one line, with the names of installed pages for links: `ipexperf help PAGE` says where."""
+    names = {f"{path.stem}.md": f" (page {path.stem})" for path in pages().values()}
+    return LINK.sub(lambda link: link[1] + names.get(Path(link[2]).name, ""), " ".join(text.split()))
 
 
 def commands(words: Iterable[str]) -> str:

@@ -244,6 +244,14 @@ def test_captures_of_a_function_that_vary_raise_no_alarm() -> None:
     assert of_function(10 * MIB, 0.0002, chance, 1.02) == "regressed"
 
 
+@pytest.mark.parametrize(("more", "outcome"), [(30_000, "regressed"), (2 * MIB, "regressed"), (4_000, "inconclusive")])
+def test_a_function_that_held_next_to_nothing_is_judged_by_what_it_holds_more(more: float, outcome: str) -> None:
+    """The noise of 184 bytes is many times themselves, and yet two mebibytes more are none."""
+    before, now = ({"step_memory": value} for value in (184.0, 184.0 + more))
+    [verdict] = metrics.in_pairs([(before, now)] * metrics.KNOWN, ("step_memory",), ALPHA, captures_vary=True)
+    assert verdict.outcome == outcome
+
+
 def test_captures_of_a_function_are_judged_once_there_are_some() -> None:
     """In pairs and against sessions. A network's are alike, so one is enough, as it is where arms are alike."""
     gate = (PRIMARY, "step_memory")

@@ -79,6 +79,13 @@ def test_help_explains_a_word_and_lists_the_words(capsys: pytest.CaptureFixture[
     assert "\n--perf-db DB: results: a SQLite file\n" in told
 
 
+def test_help_says_where_each_page_is_that_a_text_names(capsys: pytest.CaptureFixture[str]) -> None:
+    named = {page for text in faq.explained().values() for page in re.findall(r"\(page ([^)]*)\)", text)}
+    assert {"verdicts", "measure-programs"} <= named <= set(faq.pages())
+    assert cli.main(["help", "verdicts"]) == 0
+    assert "# " in Path(capsys.readouterr().out.removeprefix("The page is ").strip()).read_text()
+
+
 def test_the_help_of_each_command_fits_a_screen_and_has_an_example(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
