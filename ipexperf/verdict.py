@@ -109,6 +109,8 @@ class Level:
     now: float
     unit: str | None = None
     """The unit of a program's number that is no time."""
+    pairs: int | None = None
+    """How many pairs have them, where not all have: captures of a function end once they tell enough."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def in_pairs(pairs: Pairs, gate: Iterable[str], alpha: float, *, captures_vary: 
             continue
         sides = [list(side) for side in zip(*values, strict=True)]
         before, now = map(METRICS[name].of_launches, sides)
-        level = Level(before, now)
+        level = Level(before, now, pairs=len(values) if len(values) < len(pairs) else None)
         assumed = policy.assumed(level.before, level.now)
         if not policy.smallest:
             logs = [math.log(b / a) for a, b in values]

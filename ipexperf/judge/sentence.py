@@ -8,7 +8,7 @@ from ipexperf.ratio import Ratio
 from ipexperf.result import MEAN, METRICS, PRIMARY
 from ipexperf.sentences import few, joined
 from ipexperf.units import TWICE, change, from_to, plural
-from ipexperf.verdict import Evidence, PairsEvidence, Structure, Verdict
+from ipexperf.verdict import Evidence, Level, PairsEvidence, Structure, Verdict
 
 SAME_ARMS = "both arms are the same (A/A)"
 UNEXPLAINED = "nothing that is recorded of the arms differs"
@@ -75,7 +75,7 @@ def of_metric(verdict: Verdict, evidence: Evidence | None) -> str:
     unsure = "could not tell: " if verdict.outcome == "inconclusive" else ""
     if unsure and ratio.narrow and ratio.lo and ratio.hi:
         low, high = (change(end, *words) for end in (ratio.lo, ratio.hi))
-        text = f"{unsure}{low} to {high}{name}{_in_brackets(levels, _count(evidence))}"
+        text = f"{unsure}{low} to {high}{name}{_in_brackets(levels, _count(evidence, verdict.level))}"
         return f"{text}; more than {high} is excluded" if 1 < ratio.hi < TWICE else text
     if verdict.outcome == "ok" and ratio.hi is not None:
         text = f"at most {change(ratio.hi, *words)}" if round(ratio.hi, 3) > 1 else f"not {words[0]}"
@@ -83,7 +83,7 @@ def of_metric(verdict: Verdict, evidence: Evidence | None) -> str:
         text = f"{unsure}{change(ratio.value, *words)}"
         ratio = ratio.inverse if 1 / ratio.value >= TWICE else ratio
     text, interval = f"{text}{name}", "" if ratio.lo is None else ratio.range
-    return f"{text}{levels and f': {levels}'}{_in_brackets(interval, _count(evidence))}"
+    return f"{text}{levels and f': {levels}'}{_in_brackets(interval, _count(evidence, verdict.level))}"
 
 
 def _in_brackets(*texts: str) -> str:
@@ -101,12 +101,14 @@ def _levels(verdict: Verdict) -> str:
     return from_to(level.before, level.now, METRICS[verdict.metric].unit if unit is None else unit) if level else ""
 
 
-def _count(evidence: Evidence | None) -> str:
+def _count(evidence: Evidence | None, level: Level | None) -> str:
     """What the interval is over."""
     if evidence is None:
         return ""
     if not isinstance(evidence, PairsEvidence):
         return plural(evidence.sessions, "session")
+    if level and level.pairs:
+        return plural(level.pairs, "pair")
     trimmed = f", {evidence.trimmed} of them trimmed" if evidence.trimmed else ""
     return f"{plural(len(evidence.log_ratios), 'pair')}{trimmed}"
 

@@ -16,11 +16,8 @@ LINK = re.compile(r"\[([^]]*)\]\(([^)#]*)[^)]*\)")
 def sections() -> dict[str, str]:
     """What to do about each word that has a section on the page of questions."""
     _, *parts = (DOCS / "faq.md").read_text(encoding="utf-8").split("\n## ")
-    texts = {}
-    for part in parts:
-        words, _, text = part.partition("\n\n")
-        texts.update(dict.fromkeys(words.split(", "), _plain(text)))
-    return texts
+    split = (part.partition("\n\n") for part in parts)
+    return {word: _plain(text) for words, _, text in split for word in words.split(", ")}
 
 
 @functools.cache

@@ -95,10 +95,11 @@ def missing(parts: Sequence[str], kept: Sequence[str]) -> str:
 
 def _table(columns: Sequence[str], rows: Sequence[CaseRow]) -> list[str]:
     """A table of these rows. The columns are those with numbers between the case and the verdict."""
-    head = (
-        f"\n| | case | {' | '.join(columns)} | time vs baseline | verdict |\n|---|---|{'--:|' * len(columns)}--:|---|\n"
-    )
-    return [head, *(_line(columns, row) for row in rows)] if rows else []
+    if not rows:
+        return []
+    change = "vs baseline" if isinstance(rows[0].case, ProgramCase) else "time vs baseline"
+    head = f"\n| | case | {' | '.join(columns)} | {change} | verdict |\n|---|---|{'--:|' * len(columns)}--:|---|\n"
+    return [head, *(_line(columns, row) for row in rows)]
 
 
 def _line(columns: Sequence[str], row: CaseRow) -> str:
@@ -109,10 +110,6 @@ def _line(columns: Sequence[str], row: CaseRow) -> str:
     texts = {**numbers, FACTOR: plain(row.factor) or "-"}
     cells = (outcomes.row(row.outcome).emoji, cell(row.case.name), *(texts[name] for name in columns))
     return f"| {' | '.join((*cells, of_time(row.verdict, higher=higher), row.outcome))} |\n"
-
-
-def _loud(verdict: Verdict | None) -> bool:
-    return verdict is not None and (verdict.fails or bool(verdict.moved))
 
 
 def _why(row: CaseRow) -> str:

@@ -149,7 +149,7 @@ def test_pairs_judge_the_quickest_of_several_builds_where_both_sides_have_it() -
     [verdict] = metrics.in_pairs([*pairs, ({"compile_time": 2.0}, {"compile_time": 9.0})], gate, ALPHA)
     assert (verdict.outcome, verdict.metric) == ("regressed", "compile_time")
     assert verdict.times == pytest.approx(1.1)
-    assert verdict.level == Level(2.0, pytest.approx(2.2))
+    assert verdict.level == Level(2.0, pytest.approx(2.2), pairs=8)
     [verdict] = metrics.in_pairs([({"compile_time": a["compile_time"]}, b) for a, b in pairs], gate, ALPHA)
     assert verdict.outcome == "inconclusive"
 
