@@ -136,9 +136,7 @@ for _cause in (
     ),
     Cause("primitives made anew", losses.ANEW, "shapes change from step to step, so that oneDNN plans anew each time"),
     Cause("more kernels", _grew("counts", "kernels"), "work is split into more kernels, each with a start of its own"),
-    Cause(
-        "more memory", _grew("memory", "allocated", 1.05), "the step allocates more: a copy, or a result that is kept"
-    ),
+    Cause("allocates more", _grew("memory", "allocated", 1.05), "the step makes a copy, or keeps a result"),
     Cause(
         "more Python",
         _grew("python", "calls", PYTHON_CALLS),

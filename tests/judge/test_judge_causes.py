@@ -26,7 +26,10 @@ FOUND = {
         captured(primitives=[REORDER, {**REORDER, "implementation": "simple:any"}]),
     ),
     "recompilation": (captured(compiled=compiled()), captured(compiled=compiled(graphs=3, frames=3))),
-    "more memory": (captured(beside={"memory": {"allocated": 100}}), captured(beside={"memory": {"allocated": 200}})),
+    "allocates more": (
+        captured(beside={"memory": {"allocated": 100}}),
+        captured(beside={"memory": {"allocated": 200}}),
+    ),
     "more kernels": (captured(beside={"counts": {"kernels": 10}}), captured(beside={"counts": {"kernels": 30}})),
     "more Python": (captured(beside={"python": {"calls": 10}}), captured(beside={"python": {"calls": 100}})),
 }
@@ -53,7 +56,7 @@ def test_each_kind_of_loss_has_a_cause() -> None:
 
 
 def test_fingerprints_that_cannot_be_compared_have_no_cause() -> None:
-    old, new = FOUND["more memory"]
+    old, new = FOUND["allocates more"]
     assert names(old, {**new, "version": 2}) == []
     assert causes.known(None, new) == []
 
