@@ -43,16 +43,13 @@ class Terminal:
                 reporter.flush()
 
     def _show(self, reporter: Any, step: str) -> None:
-        """Show a step in the live line, on a line of its own. Called while nothing is captured."""
+        """Show a step in the live line, below what pytest goes on to write. Called while nothing is captured."""
         writer = self._config.get_terminal_writer()
         if self._live is None:
             self._live = LiveLine(os.dup(sys.stdout.fileno()), lambda: writer.fullwidth, self._progress)
             self._config.add_cleanup(self._live.close)
-        reporter.ensure_newline()
-        if writer.width_of_current_line:  # the dots of -q
-            writer.line()
         reporter.flush()
-        self._live.show(step)
+        self._live.show(step, writer.width_of_current_line % writer.fullwidth)
 
     def clear(self) -> None:
         """Take the live line away, before pytest writes."""

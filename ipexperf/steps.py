@@ -32,14 +32,17 @@ class LiveLine:
         """Write to this descriptor, which is closed with the line. `status` says how far the work is."""
         self._descriptor, self._columns, self._status = descriptor, columns, status
         self._step, self._began = "", 0.0
+        self._column = 0
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._count, name="ipexperf live line", daemon=True)
         self._thread.start()
 
-    def show(self, step: str) -> None:
-        """Put this step in the place of the one before."""
+    def show(self, step: str, column: int = 0) -> None:
+        """Put this step in the place of the one before: below a line that ends at this column, if not 0."""
+        if column != self._column:
+            self.clear()
         with self._lock:
-            self._step, self._began = step, time.monotonic()
+            self._step, self._began, self._column = step, time.monotonic(), column
             self._draw()
 
     def clear(self) -> None:
@@ -71,5 +74,7 @@ class LiveLine:
         self._write(f"\r\033[K\033[2m{line}{passed}\033[0m")
 
     def _write(self, text: str) -> None:
+        if self._column:
+            text = f"\n{text}\033[A\033[{self._column + 1}G"
         with contextlib.suppress(OSError):  # the terminal is gone
             os.write(self._descriptor, text.encode())

@@ -50,6 +50,15 @@ def test_each_step_takes_the_place_of_the_one_before(terminal: tuple[LiveLine, C
     assert written() == CLEARED
 
 
+def test_a_step_below_a_line_leaves_the_cursor_at_its_end(terminal: tuple[LiveLine, Callable[[], str]]) -> None:
+    """So that pytest writes its letter behind the name of the file."""
+    line, written = terminal
+    line.show("round 1", 12)
+    assert written() == f"\n{CLEARED}{DIM}  1 of 8 cases | round 1{PLAIN}\x1b[A\x1b[13G"
+    line.clear()
+    assert written() == f"\n{CLEARED}\x1b[A\x1b[13G"
+
+
 @pytest.mark.parametrize("terminal", [0.05], indirect=True)
 def test_a_long_step_says_how_long_it_has_taken(terminal: tuple[LiveLine, Callable[[], str]], clock: Clock) -> None:
     line, written = terminal
