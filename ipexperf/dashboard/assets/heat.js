@@ -104,10 +104,11 @@ function tile(row, name, label) {
   const silent = !numbers;
   const value = silent ? undefined : measure.value(row);
   const sign = make("span", { class: "glyph", "aria-hidden": "true" }, glyph);
-  const told = value === undefined ? (name === "verdict" || silent ? row.outcome.replaceAll("_", " ") : human(row.step, "s")) : (name === "ratio" && row.moved) || measure.text(value);
+  const worse = name === "ratio" && row.moved; // by a metric that is not the time
+  const told = value === undefined ? (name === "verdict" || silent ? row.outcome.replaceAll("_", " ") : human(row.step, "s")) : worse || measure.text(value);
   const title = `${row.id}${row.batch ? ` (${batchOf(row)})` : ""}: ${row.outcome}${row.step === undefined ? "" : `, ${human(row.step, "s")} a step`}`;
   const made = make("a", { class: "tile", href: row.page, title, "data-outcome": row.outcome, "data-tone": tone }, sign, label && make("span", { class: "name" }, label), told);
-  if (value !== undefined) paint(made, Math.log(value) / measure.limit);
+  if (value !== undefined) paint(made, worse ? 1 : Math.log(value) / measure.limit);
   else if (name !== "verdict") made.classList.add("blank");
   return made;
 }
