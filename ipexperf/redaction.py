@@ -28,7 +28,7 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 """Names whose values are never recorded, whatever they begin with."""
-SMALL = re.compile(r"[0-9]{0,3}|true|false|yes|no|on|off", re.IGNORECASE | re.ASCII)
+SMALL = re.compile(r"([0-9]\.?){0,3}|true|false|yes|no|on|off", re.IGNORECASE | re.ASCII)
 """Values that are too small to be a secret."""
 ASSIGNMENT = re.compile(r"([^\W\d_]\w*)=(.*)", re.DOTALL)
 FLAG = re.compile(r"(-{0,2}[a-z][a-z0-9_-]*=)*", re.ASCII)
