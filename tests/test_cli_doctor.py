@@ -87,7 +87,7 @@ def test_a_wrong_finding_ends_with_1_although_nothing_can_be_measured(
     found(monkeypatch, MachineFinding("torch", "wrong", "not installed", "pip install torch"))
     assert doctor("--device", "cpu") == 1
     out, err = capsys.readouterr()
-    first, second = out.splitlines()
+    first, second = out.replace("\n    ", " ").splitlines()
     assert first == "WRONG  torch  not installed: pip install torch"
     assert second.startswith("nothing was measured: ")
     assert err == ""

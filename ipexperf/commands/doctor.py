@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.commands import console, planning, progress
+from ipexperf.commands import console, planning
+from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
-from ipexperf.report.lines import Page
+from ipexperf.report.lines import Page, wrapped
 
 if TYPE_CHECKING:
     from ipexperf.conduct.machine_checks import MachineFinding
@@ -57,12 +58,12 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     wrong = any(finding.state == "wrong" for finding in findings)
     if not arguments.no_pairs:
         try:
-            lines = _measured(options, policy)
+            told = _measured(options, policy)
         except UsageError as error:
             if not wrong:
                 raise
-            lines = [f"nothing was measured: {error}"]  # for instance without torch
-        console.say("\n".join(lines))
+            told = [f"nothing was measured: {error}"]  # for instance without torch
+        console.say("\n".join(line for text in told for line in wrapped(text)))
     return WRONG if wrong else 0
 
 
@@ -89,7 +90,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     case = next((case for case, reason in able.items() if not reason), None)
     if case is None:
         raise UsageError(f"no case can take turns: {'; '.join(dict.fromkeys(filter(None, able.values())))}")
-    with contextlib.closing(Conductor(options, Path.cwd(), progress.say)) as conductor:
+    with Progress() as progress, contextlib.closing(Conductor(options, Path.cwd(), progress.say)) as conductor:
         try:
             a, b = (arm.arm(conductor, case, arms.ArmSpec(), name) for name in ("as it is", "A/A"))
             same = sequence.Comparison(a, b, policy)
