@@ -15,6 +15,7 @@ from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.judge.sentence import details, headline, sentence
 from ipexperf.outcomes import has_numbers
+from ipexperf.report.lines import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -188,7 +189,8 @@ class _Answer:
             if self._json is not None:
                 self._json.append(sequence.document(comparison, verdict))
             elif not flaw:  # a wrong arm is reported at the end instead: however fast it is, it must not win
-                console.say("\n".join(_lines(self._against, comparison, verdict)))
+                told = _lines(self._against, comparison, verdict)
+                console.say("\n".join(line for text in told for line in wrapped(text)))
                 sys.stdout.flush()
         self._recorder.add_rounds(running.rounds)
 
