@@ -23,10 +23,12 @@ BUNDLE := bundle
 FOR := .[$(EXTRA)]
 # What the environment takes, in GB. While pip installs, it needs as much as 4 more for a while.
 ROOM := $(if $(filter %/cpu,$(INDEX)),2,8)
+WORKFLOWS := $(wildcard docs/ci/github-*.yml docs/ci/xpu-*.yml)
+SCHEMA := $(VENV)/bin/check-jsonschema -q --builtin-schema vendor
 # Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 
-.PHONY: bench test fast check size bundle clean card
+.PHONY: bench test fast check size bundle release-check owner clean card
 
 bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device $(DEVICE)
@@ -43,6 +45,11 @@ check: $(READY)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy --config-file tests/mypy.ini tests benchmarks
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/zizmor --offline --quiet --config .github/zizmor.yml .github action.yml $(WORKFLOWS)
+	$(SCHEMA).github-workflows .github/workflows/*.yml $(WORKFLOWS)
+	$(SCHEMA).github-actions action.yml
+	$(SCHEMA).dependabot .github/dependabot.yml
+	$(SCHEMA).citation-file-format CITATION.cff
 	$(VENV)/bin/python tests/size.py
 
 size: $(READY)
@@ -56,6 +63,16 @@ bundle:
 	$(PYTHON) -m pip wheel -q -c constraints.txt -w $(BUNDLE) "$(FOR)"
 	@cd $(BUNDLE) && sha256sum *.whl > SHA256SUMS
 	@echo "$(BUNDLE): $$(ls $(BUNDLE)/*.whl | wc -l) wheels for $$($(PYTHON) --version); docs/reference/devices.md says how to install them"
+
+# TAG=v1.2.3 stands for a tag of this commit. FOLDER=DIR keeps what was built, and an environment of each Python.
+release-check:
+	@PYTHON=$(PYTHON) .ci/release $(FOLDER)
+
+# With TAG=v1.2.3 the templates name that release too.
+owner:
+	$(if $(NAME),,$(error whose is it? make owner NAME=acme))
+	@git grep -lE 'OWNER[/]ipexperf|/ipexperf@[H]ASH' -- ':!tests' | xargs -r sed -i -e 's,OWNER\(/ipexperf\),$(NAME)\1,' \
+	    $(if $(TAG),-e 's/@HASH # TAG/@HASH # $(TAG)/' -e "s/@HASH/@$$(git rev-parse '$(TAG)^{commit}')/")
 
 # Before gigabytes are fetched for it.
 card:

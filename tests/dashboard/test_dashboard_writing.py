@@ -1,7 +1,6 @@
 """What is on the pages: every case, the newest runs, the numbers of the history, and names that are no markup."""
 
 import contextlib
-import hashlib
 import html
 import math
 import re
@@ -37,8 +36,6 @@ from ipexperf.history import History
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.ratio import Ratio
 from ipexperf.verdict import Level, PairsEvidence, SpeedVerdict, Verdict
-
-VENDOR = Path(writing.HERE) / "vendor" / "uplot"
 
 
 def page(report: Path, case: Any) -> Path:
@@ -233,15 +230,6 @@ def test_what_failed_in_place_of_the_time_is_told() -> None:
     red = Verdict("regressed", others=(more,), speed=SpeedVerdict("ok", ""))
     assert data.instead(red) == ("held memory 10.0 times", ["1.00 MiB", "10.0 MiB"])
     assert data.instead(replace(red, speed=None)) is None
-
-
-def test_what_is_vendored_is_what_was_published() -> None:
-    """Every file of uPlot has the hash that its note tells, and its licence is beside it."""
-    told = dict(re.findall(r"^\| `([\w.]+)` \| `([0-9a-f]{64})` \|$", (VENDOR / "README.md").read_text(), re.MULTILINE))
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDOR.iterdir()}
-    assert found.pop("README.md")
-    assert found == told
-    assert "MIT License" in (VENDOR / "LICENSE").read_text()
 
 
 def test_the_page_of_a_case_tells_what_else_measuring_it_again_takes(history_path: Path) -> None:

@@ -25,7 +25,7 @@ SLOWER = FUNCTION.replace("range(n)", "range(2 * n)")
 TEST = "from mine import work\n\n\ndef test_work(perf):\n    perf(work)\n"
 
 
-STEP = r"^ +- (?:name: (\w+)|uses: .*/([\w-]+)@\w+)\n(.*?)(?=^ +- (?:name|uses)|\Z)"
+STEP = r"^ +- (?:name: (\w+)|uses: [^\n]*/([\w-]+)@\w+[^\n]*)\n(.*?)(?=^ +- (?:name|uses)|\Z)"
 
 
 def steps(text: str) -> dict[str, str]:
@@ -137,12 +137,13 @@ def installable(folder: Path) -> dict[str, str]:
     (folder / "backend.py").write_text(f"PATHS, ABOUT = {paths!r}, {ABOUT!r}\n{BACKEND}")
     git(folder, "add", "pyproject.toml", "backend.py")
     git(folder, "commit", "-qm", "ipexperf")
+    git(folder, "tag", "HASH")
     return {
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"url.file://{folder}.insteadOf",
-        "GIT_CONFIG_VALUE_0": "https://github.com/OWNER/ipexperf",
+        "GIT_CONFIG_VALUE_0": re.findall(r"https://github.com/[\w-]+/ipexperf", PULLS[1].read_text())[0],
     }
 
 
