@@ -98,9 +98,10 @@ def _accept(
 def _before_and_now(recorded: Recorded, candidate: ProposedCase, former: Baselines) -> str:
     """What a case took as it was accepted before, what it takes now, and which other metrics moved."""
     old, now = former.at(candidate.case), statistics.median(candidate.metrics[PRIMARY])
+    unit, _ = candidate.case.primary
     if old is None:
-        return f"{units.seconds(now)} a {candidate.case.step}, its first"
-    change = units.from_to(old.step_time, now, "s")
+        return f"{units.amount(now, unit)} a {candidate.case.step}, its first"
+    change = units.from_to(old.step_time, now, unit)
     verdict = recorded.verdict
     moved = [of_metric(other, verdict.evidence) for other in verdict.moved] if verdict else []
     return "; ".join([f"{change} a {candidate.case.step} ({units.percent(now / old.step_time)})", *moved])
@@ -208,7 +209,7 @@ def store_packages(lock: Lock, python: str, terms: Terms, say: Say) -> None:
 def _lock_lines(locked: Sequence[Lock], terms: Terms) -> list[str]:
     """Lines that say where the locks are, and what of them may not be had again."""
     if not locked:
-        why = "these cases were recorded before locks were kept: they are judged by their numbers alone"
+        why = "nothing says what software these cases ran on: they are judged by their numbers alone"
         return [f"no lock   {why}"]
     store = make.store_of(terms.cache)
     lines = []

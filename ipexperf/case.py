@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class Case(ABC):
     def timed(self) -> bool:
         """Whether that metric is a time."""
         return self.primary == ("s", False)
+
+    def cost(self, value: float) -> float:
+        """What is compared of a value of that metric: less of it is better."""
+        return 1 / value if self.primary[1] else value
 
     @property
     def label(self) -> str:
@@ -197,11 +201,16 @@ class ProgramCase(Case):
 
     @property
     def name(self) -> str:
-        return self.number or "the whole program"
+        return self.number or self.program
 
     @property
     def primary(self) -> tuple[str, bool]:
         return self.unit, self.higher
+
+    @property
+    def whole(self) -> ProgramCase:
+        """The program as a whole."""
+        return replace(self, number="", unit="s", higher=False)
 
 
 OF_NETWORKS = tuple(name for name in NetworkCase.__slots__ if name not in FunctionCase.__slots__)

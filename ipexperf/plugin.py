@@ -152,6 +152,12 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         benchmark.skipped = True  # nothing was measured: keep pytest-benchmark from warning
 
 
+@pytest.fixture
+def perf_program(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Measure a program as a whole, and each number that it tells. Fail if one is worse."""
+    return functools.partial(pytest_session.of(request.config).measure_program, request)
+
+
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, Any]:
     """Leave our cases out of pytest-benchmark's table, unless one of its display options is given."""
@@ -170,14 +176,14 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
     """Set no timer of pytest-timeout for a test that measures: its first one waits for all. `--perf-timeout` holds."""
-    return True if pytest_session.of(item.config).case(item) else None
+    return True if pytest_session.of(item.config).measured(item) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a performance test. If its case must be measured again, report nothing and run it once more at the end."""
-    case = pytest_session.of(item.config).case(item)
-    if case is None:
+    measured = pytest_session.of(item.config).measured(item)
+    if not measured:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = pytest_private.run_protocol(item, nextitem)
@@ -187,7 +193,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     else:
         for report in reports:
             if report.when == "call" and report.passed and not item.stash.get(CALLED_KEY, False):
-                report.outcome, report.longrepr = "failed", f"{case.id}: {NEVER_CALLED}"
+                report.outcome, report.longrepr = "failed", f"{measured}: {NEVER_CALLED}"
             item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True

@@ -18,6 +18,7 @@ from ipexperf.steps import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from ipexperf.bench.calls.call import Call
     from ipexperf.compare.walk import Suite
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from ipexperf.plan.arms import ArmSpec
     from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
+    from ipexperf.report.summary import Judged
     from ipexperf.run import Run
+    from ipexperf.running.case_judge import Postponed
 
 FIXTURE = "perf"
+PROGRAM_FIXTURE = "perf_program"
 PLUGIN = "ipexperf.plugin"
 """The module of our fixture."""
 XDIST = "pytest-xdist would measure cases at the same time: run ipexperf with -n 0"
@@ -110,6 +114,8 @@ class PytestSession:
         """The models that performance tests take. None: there is no such test."""
         self._calls: dict[str, Case] = {}
         """The cases of the tests that measure functions, by node id."""
+        self._programs: set[str] = set()
+        """The node ids of the tests that measure programs."""
 
     @property
     def in_xdist(self) -> bool:
@@ -177,6 +183,11 @@ class PytestSession:
         case = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
         return case if isinstance(case, Case) else self._calls.get(item.nodeid)
 
+    def measured(self, item: pytest.Item) -> str:
+        """What a test measures, for people. Empty if it measures nothing."""
+        case = self.case(item)
+        return case.id if case else item.nodeid if item.nodeid in self._programs else ""
+
     def measures_function(self, item: pytest.Item) -> bool:
         """Whether a test calls `perf`, or a `benchmark` that is ours, with a function."""
         if self.case(item) or not isinstance(item, pytest.Function):
@@ -199,7 +210,8 @@ class PytestSession:
             if self.command:
                 self.command.collected(self.config, tests)
             return
-        if not (networks or tests) or self.in_xdist:
+        self._programs = {item.nodeid for item in session.items if takes_ours(item, PROGRAM_FIXTURE)}
+        if not (networks or tests or self._programs) or self.in_xdist:
             return
         from ipexperf import invocation
         from ipexperf.conduct import interrupts
@@ -209,7 +221,7 @@ class PytestSession:
         softly.enter_context(interrupts.sigterm_as_interrupt())
         self.config.add_cleanup(softly.close)
         try:
-            if tests:
+            if tests or self._programs:
                 self._adopt(tests, alone=not networks)
             expected = [(case, _mark(item)[1]) for item in session.items if (case := self.case(item))]
             self.run.open(expected, invocation.has_place(session))
@@ -230,36 +242,70 @@ class PytestSession:
 
     def measure(self, request: pytest.FixtureRequest, case: Case, benchmark: Any, *function: Any, **_: Any) -> None:
         """Measure a case, and make its verdict the outcome of its test. `benchmark` is pytest-benchmark's, if any."""
+        from ipexperf.report import ecosystem
+
+        if function:  # the test has the mark, so its case is a network
+            request.node.stash[CALLED_KEY] = True
+            pytest.fail(FUNCTION_AND_MARK, pytrace=False)
+        [judged] = self._judged(request, case.id, lambda: [self.run.measure(case, _mark(request.node)[1])])
+        if benchmark is not None:
+            ecosystem.feed(benchmark, *judged)
+            self.fed.add(request.node.nodeid)
+        self._tell([judged], lambda _: self.run.reporter.block(judged))
+
+    def measure_program(self, request: pytest.FixtureRequest, *words: str | Path, **asked: Any) -> None:
+        """Measure a program and the numbers that it tells, and make their verdicts the outcome of its test."""
+        from ipexperf import invocation
+        from ipexperf.compare.programs import Program
+
+        test, options, texts = request.node.nodeid, self.options, list(map(str, words))
+        if self.in_xdist or test not in self._programs:
+            pytest.fail(XDIST if self.in_xdist else UNKNOWN, pytrace=False)
+
+        def measure() -> list[Judged | Postponed]:
+            what = Program.of(texts, options, **asked)
+            return self.run.measure_program(what, invocation.device_of(options), _mark(request.node)[1])
+
+        with chdir(self.config.invocation_params.dir):  # a test may have gone into another folder
+            judged = self._judged(request, " ".join(texts), measure)
+        self._tell(judged, lambda failing: self.run.reporter.program_block(failing, test))
+
+    def _judged(
+        self, request: pytest.FixtureRequest, name: str, measure: Callable[[], Sequence[Judged | Postponed]]
+    ) -> list[Judged]:
+        """The results of a test, in its JUnit properties too. If one comes later, the test runs once more."""
         from ipexperf.errors import IpexperfError
-        from ipexperf.judge.sentence import sentence
-        from ipexperf.report import ecosystem, junit
+        from ipexperf.report import junit
         from ipexperf.running.case_judge import Postponed
 
         node = request.node
         node.stash[CALLED_KEY] = True
-        if function:  # the test has the mark, so its case is a network
-            pytest.fail(FUNCTION_AND_MARK, pytrace=False)
         if self.config.pluginmanager.hasplugin("junitxml"):
             self._record_property = request.getfixturevalue("record_testsuite_property")
         try:
-            judged = self.run.measure(case, _mark(node)[1])
+            results = measure()
         except IpexperfError as error:
-            text = f"{case.id}: {error}"
-            raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
+            raise pytest.fail.Exception(f"{name}: {error}", pytrace=False) from None  # one sentence, no traceback
         finally:
             self.terminal.clear()
-        if isinstance(judged, Postponed):
+        judged = [result for result in results if not isinstance(result, Postponed)]
+        if len(judged) < len(results):
             node.stash[LATER_KEY] = True
             pytest.skip("measured again after the other cases")  # not reported: the test runs once more
-        node.user_properties.extend(junit.properties(*judged))
-        if benchmark is not None:
-            ecosystem.feed(benchmark, *judged)
-            self.fed.add(node.nodeid)
-        wish = self.options.inconclusive if judged.verdict.untold else "pass"
-        if judged.verdict.fails or wish == "fail":
-            pytest.fail(self.run.reporter.block(judged), pytrace=False)
-        if wish == "skip":
-            pytest.skip(f"inconclusive: {sentence(judged.verdict)}")
+        node.user_properties.extend(pair for done in judged for pair in junit.properties(*done))
+        return judged
+
+    def _tell(self, judged: Sequence[Judged], block: Callable[[Sequence[Judged]], str]) -> None:
+        """Make these verdicts the outcome of their test. `block` explains those that fail."""
+        from ipexperf.judge.sentence import sentence
+
+        wish = self.options.inconclusive
+        untold = [done for done in judged if done.verdict.untold]
+        failing = [done for done in judged if done.verdict.fails or (wish == "fail" and done.verdict.untold)]
+        if failing:
+            pytest.fail(block(failing), pytrace=False)
+        if untold and wish == "skip":
+            pytest.skip(f"inconclusive: {sentence(untold[0].verdict)}")
 
     def finish(self, exitstatus: int) -> int:
         """Close the run, and say in the JUnit file what it says as a whole. Return the exit status of the session.
@@ -329,12 +375,12 @@ def measurement_of_call(request: pytest.FixtureRequest, benchmark: Any) -> Calla
     return measure
 
 
-def takes_ours(test: pytest.Metafunc | pytest.Item) -> bool:
+def takes_ours(test: pytest.Metafunc | pytest.Item, name: str = FIXTURE) -> bool:
     """Whether the test's `perf` is our fixture, or overrides and uses it. Other projects may have a `perf` too."""
-    for fixture in reversed(pytest_private.definitions(test, FIXTURE)):
+    for fixture in reversed(pytest_private.definitions(test, name)):
         if fixture.func.__module__ == PLUGIN:
             return True
-        if FIXTURE not in fixture.argnames:
+        if name not in fixture.argnames:
             return False
     return False
 

@@ -24,6 +24,7 @@ from ipexperf.running.reporter import Reporter
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.against import PairPlan
+    from ipexperf.compare.programs import Program
     from ipexperf.compare.walk import Suite
     from ipexperf.history.store import Status
     from ipexperf.plan.arms import ArmSpec
@@ -119,6 +120,11 @@ class Run:
         """Measure, judge and record a case, with all cases that share its rounds."""
         assert self._measurer is not None  # noqa: S101 - the run is open
         return self._measurer.measure(case, wish)
+
+    def measure_program(self, what: Program, device: str, wish: GateWish) -> list[Judged | Postponed]:
+        """Measure a program and each number that it tells."""
+        assert self._measurer is not None  # noqa: S101 - the run is open
+        return self._measurer.measure_program(what, device, wish)
 
     @property
     def progress(self) -> str:

@@ -116,8 +116,8 @@ def test_who_runs_first_alternates(folder: Path) -> None:
         ("time.sleep(60)", "arm b: it took longer than 1.00 s (--perf-timeout), and was killed"),
         ("input('name? ')", "arm b: it ended with 1: EOFError: EOF when reading a line"),
         ("open('/dev/tty')", "arm b: it ended with 1: OSError: [Errno 6] No such device or address: '/dev/tty'"),
-        ("told['a'] = float('nan')", "arm b: a is nan, not above 0"),
-        ("told['a'] = 0", "arm b: a is 0, not above 0"),
+        ("told['a'] = float('nan')", "arm b: in run 1 a is nan, not above 0"),
+        ("told['a'] = 0", "arm b: in run 1 a is 0, not above 0"),
         ("if os.path.exists('late'): del told['a']\nopen('late', 'w')", "arm b: in run 1 a is not told"),
     ],
 )

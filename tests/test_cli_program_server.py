@@ -88,7 +88,7 @@ def test_no_client_runs_before_its_server_is_ready(
         ("AT_START=time.sleep(60)", r"the server was not ready within 2\.00 s \(.*\): .*; it printed last: loading"),
         ("AT_REQUEST=if asked == 3: os.kill(os.getpid(), 11)", r"the server was ended by SIGSEGV: loading"),
         ("IN_CLIENT=sys.exit('no answer')", "it ended with 1: no answer"),
-        ("IN_CLIENT=import time; time.sleep(60)", "it took longer than 2.00 s"),
+        ("IN_CLIENT=import time; open('hung', 'a').write('x'); time.sleep(60)", "it took longer than 2.00 s"),
     ],
 )
 def test_what_is_wrong_with_an_arm_is_one_sentence(
@@ -96,6 +96,7 @@ def test_what_is_wrong_with_an_arm_is_one_sentence(
 ) -> None:
     assert ab("--b", shlex.quote(variable), "--max-pairs", "4", "--perf-timeout", "2") == cli.USAGE_ERROR
     assert re.match(f"ipexperf: arm b: {sentence}", capsys.readouterr().err.splitlines()[-1])
+    assert [path.read_text() for path in folder.glob("hung")] in ([], ["x"])  # once is enough
     assert all(map(over, pids(folder / "pids")))
 
 

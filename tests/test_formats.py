@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from ipexperf.errors import UsageError
-from ipexperf.formats.metrics import Metrics, all_of
-from ipexperf.formats.tools import Number
+from ipexperf.formats import Metrics, Number, all_of
 
 PYTEST = {
     "machine_info": {},

@@ -43,7 +43,7 @@ def run_list(arguments: argparse.Namespace) -> int:
     for file in files:
         console.say(file.machine_key)
         for case in file.cases:
-            step = units.seconds(case.step_time)
+            step = units.amount(case.step_time, case.case.primary[0])
             console.say(f"  {case.case.id:<40} {step:>9}  {units.plural(len(case.sessions), 'session')}  "
                  f"accepted {case.accepted_at[:10]} by {case.accepted_by}: {case.reason}"
                  + (f"  lock {case.lock}" if case.lock else ""))  # fmt: skip

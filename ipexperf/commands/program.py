@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ipexperf.compare.against import JudgedCases, PairRun
-    from ipexperf.compare.programs import Program, Uncompared
+    from ipexperf.compare.programs import Program
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.environments.sources import Say
     from ipexperf.history.store import Status
@@ -45,7 +45,7 @@ def parse(arguments: argparse.Namespace, options: Options) -> Program | None:
     from ipexperf.compare.programs import Program
 
     if arguments.program:
-        return Program.of(arguments.tests, arguments.metrics, options, arguments.server, arguments.ready)
+        return Program.of(arguments.tests, options, arguments.metrics, arguments.server, arguments.ready)
     for flag, given in (("--metrics", arguments.metrics), ("--server", arguments.server), ("--ready", arguments.ready)):
         if given:
             raise UsageError(f"{flag}: only a program has that: say --program too")
@@ -71,7 +71,7 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
             wrong.extend([measurement.launches[-1].reason] if measurement.failure else [])
             slower.append(verdict.fails)
         recorder.add_rounds(running.rounds)
-        _print(what, running, judged, unable, as_json=as_json)
+        _print(running, judged, unable, as_json=as_json)
 
     try:
         running, unable = _comparison(what, words(progress.say), options, conductor, progress.say, servers)
@@ -85,34 +85,26 @@ def compare(what: Program, options: Options, words: Callable[[Callable[[str], No
         recorder.finish(status)
         recorder.close()
         conductor.close()
-    for reason in (*wrong, *(number.text for number in unable if number.error)):
+    for reason in wrong:
         raise WorkerError("error", reason)
     return any(slower)
 
 
 def _comparison(
     what: Program, words: Arms, options: Options, conductor: Conductor, say: Say, servers: contextlib.ExitStack
-) -> tuple[PairRun, list[Uncompared]]:
+) -> tuple[PairRun, list[str]]:
     """Get both arms ready, learn the program's numbers, and plan the comparison of each that both tell."""
     from ipexperf import invocation
-    from ipexperf.case import ProgramCase
     from ipexperf.compare import against, programs
-    from ipexperf.plan import gates
 
-    device = invocation.device_of(options)
-    conductor.reserve([ProgramCase(what.text, device)])  # before a build, which disturbs others as a run does
-    places = programs.places(words, NAMES, options, say)
-    runs = servers.enter_context(contextlib.closing(programs.ProgramRuns(what, places)))
-    numbers, unable = runs.names(say)
-    wishes = programs.cases(what, numbers, device, None if options.gate is None else gates.gate(options))
-    plan = against.between(*words, dict(zip(wishes, wishes, strict=True)), options)
-    plan = dataclasses.replace(plan, names=NAMES)
-    return against.PairRun(plan, [*wishes.items()], conductor, say, walk=runs), unable
+    plan = dataclasses.replace(against.between(*words, {}, options), names=NAMES)
+    program = programs.MeasuredProgram(what, invocation.device_of(options), plan, options, conductor, say)
+    runs = servers.enter_context(contextlib.closing(program.runs))
+    unable = program.learn()
+    return against.PairRun(program.against or plan, [*program.wishes.items()], conductor, say, walk=runs), unable
 
 
-def _print(
-    what: Program, running: PairRun, judged: JudgedCases, unable: Sequence[Uncompared], *, as_json: bool
-) -> None:
+def _print(running: PairRun, judged: JudgedCases, unable: Sequence[str], *, as_json: bool) -> None:
     """What was found: of each number; then what ran, what differs between the arms, and why it ended."""
     from ipexperf.compare import sequence
     from ipexperf.report import functions, lines
@@ -124,11 +116,10 @@ def _print(
         console.say_json([sequence.document(*both) for both in told])
         return
     shown = functions.lines([Judged(measurement, verdict) for measurement, verdict, _ in judged.values()])
-    shown += lines.listed("NOT COMPARED", "there is no ratio", [number.text for number in unable])
+    shown += lines.listed("NOT COMPARED", "there is no ratio", unable)
     differences = next((comparison.differences for comparison in comparisons.values()), [])
     texts = [f"differs  {line}" for line in differences] or [f"{sequence.SAME}: any difference is noise"]
-    for text in (f"ran  {what.text}", *(f"{name}  {text}" for name, text in what.knobs), *texts):
-        shown += lines.wrapped(text)
+    shown += [line for text in texts for line in lines.wrapped(text)]
     unsure = Counter(c.stop.text for c in comparisons.values() if c.stop.why is not sequence.Why.DECIDED)
     for text, count in unsure.items():
         shown += lines.wrapped(f"stopped  {units.plural(count, 'number')}: {text}")

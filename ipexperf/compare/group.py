@@ -183,7 +183,7 @@ class GroupRun(Rounds[CaseInProgress, ArmInRound]):
         self._number = number
         of = f"{number} of {number + max(entry.missing for entry in entries) - 1}"
         if self._walk:
-            self._say(Step(f"walk {of}: {units.plural(len(entries), 'test')}"))
+            self._say(Step(f"walk {of}: {units.plural(len(entries), entries[0].case.noun)}"))
             return
         self._say(Step(f"{self.group.name}: round {of}, {units.plural(len(entries), 'case')}"))
         self._servers.close()

@@ -10,7 +10,7 @@ import os
 import random
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,19 @@ from ipexperf.bench.machine import source as users_files
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import ProgramCase
+from ipexperf.compare.against import PairPlan
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import ArmResult, Round
 from ipexperf.conduct import process, program
-from ipexperf.conduct.conductor import now
+from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.conduct.user_server import PORT, Server
 from ipexperf.environments import sources
 from ipexperf.environments.sources import Say
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.formats import metrics
-from ipexperf.formats.metrics import OUT, Metrics
-from ipexperf.formats.tools import Number
-from ipexperf.plan.arms import ArmSpec
+from ipexperf.formats import OUT, Metrics, Number, all_of, unusable
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan import gates
+from ipexperf.plan.arms import ArmSpec, policy
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.options import Options
 from ipexperf.redaction import redacted_command, tuned
@@ -59,10 +60,13 @@ class Program:
     ready: str = ""
 
     @classmethod
-    def of(cls, words: Sequence[str], told: Sequence[str], options: Options, server: str, ready: str) -> Program:
+    def of(
+        cls, words: list[str], options: Options, metrics: str | Sequence[str] = (), server: str = "", ready: str = ""
+    ) -> Program:
         """Parse what the user asks for. Raises UsageError."""
         if not words:
             raise UsageError("--program: say what to run behind --: ipexperf ab ... --program -- python bench.py")
+        told = [metrics] if isinstance(metrics, str) else metrics
         parsed = tuple(Metrics.parse(text, words) for text in told)
         if any(OUT in word for word in words) and not parsed:
             raise UsageError(f"--program: it writes to {OUT}: say by --metrics in which format")
@@ -99,15 +103,6 @@ class Told:
     numbers: Mapping[str, Number]
 
 
-@dataclass(frozen=True, slots=True)
-class Uncompared:
-    """Why a number cannot be compared."""
-
-    text: str
-    error: bool
-    """Whether it is an error of an arm. That one has fewer numbers, or that one is 0 in both, is none."""
-
-
 @dataclass(slots=True)
 class Place:
     """Where an arm runs the program, and what it runs there. Errors name the arm."""
@@ -132,7 +127,7 @@ class Place:
                 out = folder / "out"
                 words = [word.replace(OUT, str(out)) for word in what.words]
                 ran = (self.server.run if self.server else program.run)(words, *at)
-                numbers = metrics.all_of(what.metrics, out, self.folder, ran.printed)
+                numbers = all_of(what.metrics, out, self.folder, ran.printed)
             return Told(ran, {WHOLE: Number(ran.wall, "s", higher=False), **numbers})
         except WorkerError as error:
             raise WorkerError(error.outcome, error.detail, error.log, self.name) from None
@@ -159,7 +154,9 @@ def places(arms: Sequence[ArmSpec], names: Sequence[str], options: Options, say:
         if not folder.is_dir():
             raise UsageError(f"{name}: there is no folder {folder}: run ipexperf where the programs of both arms are")
         variables = _variables(words, tree, others=len({each.by for each in trees}) > 1)
-        described = {**machine, "variables": tuned(variables), "source": _digests(tree, trees)}
+        described = {**machine, "variables": tuned(variables)}
+        if len(trees) > 1:  # else nobody knows what it runs
+            described["source"] = _digests(tree, trees)
         found.append(Place(name, folder, variables, described))
     return found
 
@@ -199,7 +196,7 @@ def _digests(own: Replaced, trees: Sequence[Replaced]) -> dict[str, str]:
 
 
 class ProgramRuns:
-    """The schedule of the numbers of a program: it runs once in each arm, and each number has a round of that."""
+    """The schedule of a program's numbers: it runs once in each of its arms, and each number has a round of that."""
 
     def __init__(self, what: Program, arms: Sequence[Place]) -> None:
         self._program = what
@@ -215,11 +212,11 @@ class ProgramRuns:
         for place in self._places:
             place.end()
 
-    def names(self, say: Say) -> tuple[Mapping[str, Number], list[Uncompared]]:
+    def names(self, say: Say, known: Collection[str] = ()) -> tuple[Mapping[str, Number], list[str]]:
         """Run it in each arm for the names of its numbers, and to fill caches: no time of these runs counts.
 
-        Returns the numbers that can be compared, and of each that cannot why: an arm does not tell it, or not as a
-        number above 0, which is an error of that arm.
+        Returns the numbers that can be compared, and of each that cannot why: an arm does not tell it, or none tells it
+        as a number above 0. One that only some tell as such, or that is `known` to have been one, fails when it runs.
         """
         told = []
         for place in self._places:
@@ -229,25 +226,26 @@ class ProgramRuns:
                 say(Notice(f"{place.name}: the program left {left_over}, and each run ends them"))
         able, unable = {}, []
         for name in dict.fromkeys(name for each in told for name in each.numbers):
-            whys = [metrics.unusable(each.numbers.get(name)) for each in told]
+            whys = [unusable(each.numbers.get(name)) for each in told]
             texts = [f"{place.name}: {name} {why}" for place, why in zip(self._places, whys, strict=True) if why]
-            if not texts:
+            fails = all(name in each.numbers for each in told) and (len(set(whys)) > 1 or name in known)
+            if fails or not texts:
                 able[name] = told[-1].numbers[name]
             else:
-                error = all(name in each.numbers for each in told) and len(set(whys)) > 1
-                unable.append(Uncompared("; ".join(texts), error=error))
+                unable.append("; ".join(texts))
         return able, unable
 
     def play(
         self, rounds: Sequence[Sequence[Arm]], chance: random.Random, say: Callable[[str], None]
     ) -> Iterator[Round]:
         """Run it once in each arm. Who is first alternates, so that a steady drift of the machine cancels out."""
-        if self._pairs and self._pairs % RENEWED == 0:
+        last = len(self._places) - 1
+        if self._pairs and self._pairs % (RENEWED if last else 1) == 0:  # without another arm each run is a launch
             self.close()
         self._pairs += 1
-        self._first = chance.randrange(2) if self._first is None else 1 - self._first
+        self._first = chance.randint(0, last) if self._first is None else last - self._first
         began, started = time.monotonic(), now()
-        order = self._first, 1 - self._first
+        order = dict.fromkeys((self._first, last - self._first))
         told = {} if self._apart else {place: self._attempt(place, say, first=True) for place in order}
         if not any(isinstance(first, WorkerError) for first in told.values()):
             told = {place: self._attempt(place, say, first=False) for place in order}
@@ -264,7 +262,8 @@ class ProgramRuns:
             try:
                 place.first = place.run(self._program)
             except WorkerError as error:
-                if not any(each.server for each in self._places if each is not place):
+                hangs = place.server is not None and error.outcome == "timed_out"  # its client does, ready as it is
+                if hangs or not any(each.server for each in self._places if each is not place):
                     raise
                 self.close()
                 place.first = place.run(self._program)
@@ -284,19 +283,13 @@ class ProgramRuns:
         assert isinstance(case, ProgramCase)  # noqa: S101 - no other case is given to a program
         if isinstance(told, Told):
             number = told.numbers.get(case.number)
-            if not (why := metrics.unusable(number)) and number is not None:
-                return ArmResult(
-                    arm, _launch(arm, case, told, number.value), described, ((_cost(case, number.value),),)
-                )
+            if not (why := unusable(number)) and number is not None:
+                launch = _launch(arm, case, told, number.value)
+                return ArmResult(arm, launch, described, ((case.cost(number.value),),))
             told = WorkerError(
                 "error", f"in run {arm.index + 1} {case.number} {why}", told.ran.log, self._places[place].name
             )
         return ArmResult(arm, Launch(arm.index, "error", told.reason, log=told.log), described, error=told)
-
-
-def _cost(case: ProgramCase, value: float) -> float:
-    """What is compared: less of it is better."""
-    return 1 / value if case.higher else value
 
 
 def _launch(arm: Arm, case: ProgramCase, told: Told, value: float) -> Launch:
@@ -307,12 +300,37 @@ def _launch(arm: Arm, case: ProgramCase, told: Told, value: float) -> Launch:
     return Launch(arm.index, "ok", samples=(Sample(ran.wall, ran.cpu, 0.0),), metrics=taken, notes=notes, log=ran.log)
 
 
-def cases(
-    what: Program, numbers: Mapping[str, Number], device: str, gate: tuple[str, ...] | None = None
-) -> dict[ProgramCase, GateWish]:
-    """The case of each number, with what it is judged by."""
-    made = {
-        ProgramCase(what.text, device, name, number.unit, bool(number.higher), what.knobs): GateWish(gate=(PRIMARY,))
-        for name, number in numbers.items()
-    }
-    return {case: wish if case.number else replace(wish, gate=gate or GATE) for case, wish in made.items()}
+class MeasuredProgram:
+    """A program in both arms, or in one: the cases of its numbers, once it has run, and their rounds."""
+
+    def __init__(
+        self, what: Program, device: str, against: PairPlan | None, options: Options, conductor: Conductor, say: Say
+    ) -> None:
+        """Get the trees of its arms ready, of which `against` has both."""
+        self.whole = ProgramCase(what.text, device, knobs=what.knobs)
+        self.against = against
+        self.wishes: dict[ProgramCase, GateWish] = {}
+        """How each of its numbers is to be judged."""
+        self._options, self._conductor, self._say = options, conductor, say
+        conductor.reserve([self.whole])  # before a build, which disturbs others as a run does
+        specs = (against.words, against.own) if against else (ArmSpec(),)
+        self.places = places(specs, against.names if against else [what.text], options, say)
+        self.runs = ProgramRuns(what, self.places)
+
+    def learn(self, wish: GateWish = gates.AS_ALL, known: Collection[str] = ()) -> list[str]:
+        """Run it for its numbers, unless the budget is spent. Returns why some cannot be measured.
+
+        `wish` is that of its test. Raises WorkerError if it fails.
+        """
+        numbers: Mapping[str, Number] = {WHOLE: Number(0.0, "s", higher=False)}
+        unable: list[str] = []
+        if not self._conductor.spent():
+            numbers, unable = self.runs.names(self._say, known)
+        gate = wish.gate or (GATE if self._options.gate is None else gates.gate(self._options))
+        for name, number in numbers.items():
+            case = replace(self.whole, number=name, unit=number.unit, higher=bool(number.higher))
+            self.wishes[case] = GateWish(wish.tolerance, (PRIMARY,) if name else gate)
+        if self.against:
+            shared = PairPolicy(**policy(self._options)).shared(len(self.wishes))
+            self.against = replace(self.against, cases={case: case for case in self.wishes}, policy=shared)
+        return unable

@@ -288,7 +288,7 @@ def _compared(
 ) -> tuple[Outcome, float | None]:
     if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
         return "not_comparable", None
-    comparison = compare(session.launches, [stored.launches for stored in old.sessions], policy)
+    comparison = compare(list(map(old.case.cost, session.launches)), old.costs, policy)
     return decide(comparison, policy), math.exp(comparison.log_ratio)
 
 
@@ -313,7 +313,7 @@ def diff(old: Baselines, new: Baselines) -> list[BaselineChange]:
             BaselineChange(
                 case=newest.case.label,
                 kind=_kind_of_change(left, right),
-                ratio=right.step_time / left.step_time if left and right else None,
+                ratio=newest.case.cost(right.step_time / left.step_time) if left and right else None,
                 sessions=f"{len(left.sessions) if left else 0} -> {len(right.sessions) if right else 0}",
                 reason=right.reason if right else "",
             )

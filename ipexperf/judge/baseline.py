@@ -69,6 +69,11 @@ class CaseBaseline:
         return [[math.log(time) for time in session.launches] for session in self.sessions]
 
     @property
+    def costs(self) -> list[list[float]]:
+        """What is compared of each launch of each session."""
+        return [list(map(self.case.cost, session.launches)) for session in self.sessions]
+
+    @property
     def step_time(self) -> float:
         """The centre of the sessions, in seconds a step."""
         return math.exp(centre([statistics.fmean(times) for times in self.log_times]))

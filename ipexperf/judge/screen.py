@@ -56,7 +56,7 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
     launches = measurement.values(PRIMARY)
     if not launches:
         return Verdict("failed", f"no launch reported {PRIMARY}", policy=policy.label)
-    if absurd := [value for value in launches if not 0 < value < LONGEST]:
+    if absurd := [value for value in launches if not 0 < value < (LONGEST if measurement.case.timed else math.inf)]:
         reason = f"a launch reported {PRIMARY} of {absurd[0]:g} {METRICS[PRIMARY].unit}"
         return Verdict("invalid", reason, policy=policy.label)
     if baseline is None:
@@ -86,12 +86,15 @@ def _of_speed(
     notes: Sequence[str],
 ) -> Verdict:
     """The verdict on speed, which can be compared."""
+    case, before = measurement.case, baseline.step_time
+    unit = None if case.timed else case.primary[0]
+    costs = list(map(case.cost, launches))
     if len(launches) < policy.minimum_launches:
         reason = f"{len(launches)} launch has no spread: {policy.minimum_launches} are needed to judge speed"
-        ratio = Ratio(launches[0] / baseline.step_time)
+        ratio = Ratio(costs[0] / case.cost(before))
         return Verdict("inconclusive", "; ".join([reason, *notes]), ratio=ratio, policy=policy.label, evidence=evidence)
 
-    comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
+    comparison = compare(costs, baseline.costs, policy)
     outcome = decide(comparison, policy)
     verdict = ratios.verdict(
         outcome, comparison, _levels(policy), smallest_effect(comparison, policy, policy.again_alpha)
@@ -104,7 +107,7 @@ def _of_speed(
     return replace(
         verdict,
         reason="; ".join([*([young] if unknown else []), *blamed, *notes]),
-        level=Level(baseline.step_time, baseline.step_time * of_log(comparison.log_ratio)),
+        level=Level(before, case.cost(case.cost(before) * of_log(comparison.log_ratio)), unit),
         p_value=comparison.p_value(policy.limit),
         policy=policy.label,
         evidence=replace(

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ipexperf.case import ProgramCase
+from ipexperf.case import Case, ProgramCase
 from ipexperf.judge import growth
 from ipexperf.judge.sentence import details, of_time, sentence
 from ipexperf.proof import answers
@@ -53,12 +53,27 @@ def headline(cases: Sequence[Judged]) -> str:
     kinds = [kind for kind in dict.fromkeys([*headings, *counts]) if counts[kind]]
     counted = ", ".join(f"{counts[kind]} {headings.get(kind, kind)}" for kind in kinds)
     text = "; ".join(dict.fromkeys(pairs.against for judged in cases if (pairs := judged.verdict.pairs)))
-    noun = cases[0].case.noun if cases else ""
+    nouns = {judged.case.noun for judged in cases}
+    noun = nouns.pop() if len(nouns) == 1 else "case"
     return f"{plural(len(cases), noun)}{f' beside {text}' if text else ''}: {counted}" if cases else ""
 
 
 def lines(cases: Sequence[Judged]) -> list[str]:
-    """The whole summary. Empty without functions."""
+    """The whole summary: of functions, and of each program by itself, with what ran. Empty without functions."""
+    of: dict[tuple[str, ...], list[Judged]] = {}
+    for judged in cases:
+        of.setdefault(_ran(judged.case), []).append(judged)
+    return [line for ran, alike in of.items() for line in (*_lines(alike), *ran)]
+
+
+def _ran(case: Case) -> tuple[str, ...]:
+    """What ran, if it is a program: its command line and its server."""
+    texts = [f"ran  {case.program}", *map("  ".join, case.settings)] if isinstance(case, ProgramCase) else []
+    return tuple(row for text in texts for row in wrapped(text))
+
+
+def _lines(cases: Sequence[Judged]) -> list[str]:
+    """The summary of these alone."""
     rows = wrapped(headline(cases))
     for kind, heading in _headings(cases).items():
         of_kind = [judged for judged in cases if _kind(judged) == kind]

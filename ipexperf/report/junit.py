@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipexperf.case import ProgramCase
 from ipexperf.judge.sentence import sentence
 from ipexperf.ratio import numbers
 from ipexperf.result import METRICS, Measurement
@@ -32,7 +33,9 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
         pairs.append(("structure", verdict.structure.outcome))
         pairs += [("structure_change", change) for change in verdict.structure.changes]
         pairs += [("structure_loss", loss) for loss in verdict.structure.losses]
-    return [*pairs, ("verdict", verdict.outcome), ("reason", sentence(verdict)), ("policy", verdict.policy)]
+    pairs += [("verdict", verdict.outcome), ("reason", sentence(verdict)), ("policy", verdict.policy)]
+    of_number = f"{case.number}: " if isinstance(case, ProgramCase) and case.number else ""  # a test has many of them
+    return [(of_number + name, value) for name, value in pairs]
 
 
 def of_run(line: str, trouble: str, *, fails: bool) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import NetworkCase, networks
+from ipexperf.case import NetworkCase, ProgramCase, networks
 from ipexperf.plan.matrix import ALL
 from ipexperf.result import PRIMARY
 
@@ -25,27 +25,36 @@ class RunBaselines:
 
     def __init__(self, options: Options, cases: Sequence[Case]) -> None:
         self._options = options
-        self._cases = cases
+        self.cases = list(cases)
+        """Those of the plan, and the numbers of programs that have run."""
         self._files: dict[str, Baselines] = {}
 
     def policy(self, measurement: Measurement) -> Policy:
-        """The policy of a case: its share of the run's alarm rate, and the usual noise on its machine."""
-        return self._policy(measurement.environment["machine_key"])
+        """The policy of a case: its share of the alarm rate of the run, or its program, and the usual noise here."""
+        case = measurement.case
+        program = case.whole if isinstance(case, ProgramCase) else None
+        return self._policy(measurement.environment["machine_key"], program)
 
     @functools.cache  # noqa: B019 - one run has one of these, and they end together
-    def _policy(self, machine_key: str) -> Policy:
+    def _policy(self, machine_key: str, program: ProgramCase | None) -> Policy:
         """The policy of a machine, determined before the first verdict on it, so that every verdict is final."""
         from ipexperf.judge.policy import Policy
         from ipexperf.judge.spread import usual_noise
 
         baselines = self._file(machine_key)
         accepted = {baseline.case for baseline in baselines.cases}
-        judged = sum(case in accepted for case in self._cases)  # only those can raise an alarm
-        return usual_noise([baseline.log_times for baseline in baselines.cases], Policy().shared(judged))
+        alone = [case for case in self.cases if case in accepted and not isinstance(case, ProgramCase)]
+        judged = self.numbers(machine_key, program) if program else alone  # only those can raise an alarm
+        return usual_noise([baseline.log_times for baseline in baselines.cases], Policy().shared(len(judged)))
 
     def accepted(self, measurement: Measurement) -> CaseBaseline | None:
         """The accepted baseline of this case on its machine."""
         return self._file(measurement.environment["machine_key"]).find(measurement.case)
+
+    def numbers(self, machine_key: str, program: ProgramCase) -> set[str]:
+        """The accepted numbers of a program on a machine."""
+        cases = [entry.case for entry in self._file(machine_key).cases]
+        return {case.number for case in cases if isinstance(case, ProgramCase) and case.whole == program}
 
     def missing(self, machine_keys: Iterable[str], has_place: Callable[[str], bool]) -> tuple[Case, ...]:
         """The accepted cases of these machines that the options of the run choose and its plan does not have.
@@ -53,11 +62,18 @@ class RunBaselines:
         A case that was renamed or removed is one, and so is one of another preset. `has_place` says whether a test that
         is not there would have been in this run.
         """
-        planned = {case.id for case in self._cases}
-        any_network = bool(networks(self._cases))  # a run may be of functions alone
+        planned = {case.id for case in self.cases}
+        any_network = bool(networks(self.cases))  # a run may be of functions alone
+        programs = {case.whole for case in self.cases if isinstance(case, ProgramCase)}
         accepted = [entry.case for key in machine_keys for entry in self._file(key).cases]
+
+        def expected(case: Case) -> bool:
+            if isinstance(case, ProgramCase):
+                return case.whole in programs
+            return any_network if isinstance(case, NetworkCase) else has_place(case.name)
+
         lost = [case for case in accepted if case.id not in planned and self._chosen(case)]
-        return tuple(case for case in lost if (any_network if isinstance(case, NetworkCase) else has_place(case.name)))
+        return tuple(filter(expected, lost))
 
     def _chosen(self, case: Case) -> bool:
         """Whether a case has one of the values that the options name, on each axis for which they name any."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ipexperf import live_baseline
-from ipexperf.case import FunctionCase
+from ipexperf.case import NetworkCase
 from ipexperf.conduct import interrupts
 from ipexperf.judge import remeasure
 from ipexperf.plan import gates
@@ -191,8 +191,8 @@ class CaseJudge:
         from ipexperf.judge.run import settle
 
         # A suite of functions beside another version may well become faster as a whole: in turns no machine did that.
-        functions = {judged.case.uid for judged in self.finished if isinstance(judged.case, FunctionCase)}
-        paired = {uid: verdict for uid, verdict in self.verdicts.items() if uid in functions and verdict.pairs}
+        networks = {judged.case.uid for judged in self.finished if isinstance(judged.case, NetworkCase)}
+        paired = {uid: verdict for uid, verdict in self.verdicts.items() if uid not in networks and verdict.pairs}
         others = {uid: verdict for uid, verdict in self.verdicts.items() if uid not in paired}
         return settle(others, Policy().for_run(), paired)
 

@@ -8,25 +8,31 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from ipexperf import units
+from ipexperf import live_baseline, units
 from ipexperf.bench import user_files
 from ipexperf.case import Case, networks
+from ipexperf.compare import against as comparing
 from ipexperf.compare.against import PairRun
 from ipexperf.compare.group import GroupRequest, GroupRun
+from ipexperf.compare.round import ended_launch
 from ipexperf.compare.walk import Walk
 from ipexperf.conduct import interrupts
-from ipexperf.errors import HistoryError, IpexperfError
-from ipexperf.plan import gates, groups
+from ipexperf.conduct.conductor import now
+from ipexperf.errors import HistoryError, IpexperfError, WorkerError
+from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.presets import PRESETS
 from ipexperf.report.lines import named
 from ipexperf.result import METRICS, Measurement
 from ipexperf.running.case_judge import Postponed
+from ipexperf.steps import Notice
 from ipexperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from ipexperf.compare.against import PairPlan
+    from ipexperf.compare.programs import MeasuredProgram, Program
+    from ipexperf.compare.rounds import Schedule
     from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.report.summary import Judged
@@ -57,6 +63,9 @@ class Measurer:
         self._playing: GroupRun | PairRun | None = None
         self._waiting: list[Case] = []
         """The cases still to be measured."""
+        self._programs: dict[Program, MeasuredProgram] = {}
+        self._of_case: dict[Case, MeasuredProgram] = {}
+        """The program of each number."""
         self._results: dict[Case, Judged | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
 
@@ -66,7 +75,8 @@ class Measurer:
         for case, wish in cases:
             self._judge.wishes.setdefault(case, wish)
         self._waiting = list(self._judge.wishes)
-        self._say(f"measuring {units.plural(len(self._waiting), 'case')}")
+        if self._waiting:  # programs do not say yet what they will tell
+            self._say(f"measuring {units.plural(len(self._waiting), 'case')}")
         # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
         self.conductor.reserve(self._waiting)
 
@@ -95,14 +105,56 @@ class Measurer:
             raise result
         return result
 
+    @user_files.errors_as_usage()
+    def measure_program(self, what: Program, device: str, wish: GateWish) -> list[Judged | Postponed]:
+        """Measure a program and each number that it tells. If it fails, as a whole: nobody knows its numbers then."""
+        program = self._programs[what] = self._programs.get(what) or self._program(what, device)
+        with contextlib.closing(program.runs):
+            try:
+                if not program.wishes:
+                    self._learn(program, wish)
+            except WorkerError as error:
+                case = program.against.recorded(program.whole) if program.against else program.whole
+                failed = [ended_launch(0, error, accelerator=False)]
+                measurement = self.conductor.measurement(case, failed, {}, now())
+                return [self._judge.judge(case, measurement, last=True)]
+            return [self.measure(case, own) for case, own in program.wishes.items()]
+
+    def _program(self, what: Program, device: str) -> MeasuredProgram:
+        """The program in this run's arms."""
+        from ipexperf.compare.programs import MeasuredProgram
+
+        options, against = self._judge.options, self._judge.arms.named
+        if against is None and options.arm is not None:  # a lock, whose environment each kind of case asks for
+            source = options.source("against")
+            words = live_baseline.resolved(arms.parse(options.arm, source), options, self._say, source)
+            against = comparing.of(words, {}, options)
+        if against is not None:
+            a, b = (f"{what.text}: {name or 'this run'}" for name in against.names)
+            against = dataclasses.replace(against, names=(a, b))
+        return MeasuredProgram(what, device, against, options, self.conductor, self._say)
+
+    def _learn(self, program: MeasuredProgram, wish: GateWish) -> None:
+        """Run a program for its numbers, which wait from then on."""
+        baselines = self._judge.baselines
+        known = () if program.against else baselines.numbers(program.places[0].described["machine_key"], program.whole)
+        if unable := program.learn(wish, known):
+            self._say(Notice(f"not measured: {named(unable)}"))
+        baselines.cases += program.wishes
+        fresh = [pair for pair in program.wishes.items() if pair[0] not in self._of_case]
+        self._judge.wishes.update(fresh)
+        self._waiting += dict(fresh)
+        self._of_case.update((case, program) for case, _ in fresh)
+
     def _group(self, case: Case) -> Group[Case]:
         """The cases to measure together with this one: those of its group that wait for the same."""
-        name, again = groups.name(case), self._judge.postponed.get(case)
+        name, again, program = groups.name(case), self._judge.postponed.get(case), self._of_case.get(case)
         others = self._waiting
         if again is not None:
             postponed = self._judge.postponed.items()
             others = [other for other, why in postponed if bool(why.looks) == bool(again.looks)]
-        return Group(name, tuple(dict.fromkeys([case, *(other for other in others if groups.name(other) == name)])))
+        beside = [other for other in others if groups.name(other) == name and self._of_case.get(other) is program]
+        return Group(name, tuple(dict.fromkeys([case, *beside])))
 
     def _measure_group(self, group: Group[Case]) -> None:
         """Measure the rounds of a group. What was measured is recorded even if this raises."""
@@ -127,15 +179,18 @@ class Measurer:
         for line in advice(summary)[: len(judged) > 1]:
             self._say(line)
 
-    def _walk_of(self, group: Group[Case]) -> Walk | None:
-        """The walk through the session of pytest that measures these cases, if they are functions."""
+    def _walk_of(self, group: Group[Case]) -> Schedule | None:
+        """The walk through the session of pytest that measures these cases, or the runs of their program."""
+        if program := self._of_case.get(group.cases[0]):
+            return program.runs
         return None if networks(group.cases) or self._suite is None else Walk(self._suite, self.conductor.spent)
 
     def _parts(self, group: Group[Case]) -> list[tuple[PairPlan | None, Group[Case]]]:
         """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
         parts: dict[str, tuple[PairPlan | None, list[Case]]] = {}
         for case in group.cases:
-            against = self._judge.arms.of(case)
+            program = self._of_case.get(case)
+            against = program.against if program else self._judge.arms.of(case)
             parts.setdefault(against.key if against else "", (against, []))[1].append(case)
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
@@ -217,7 +272,8 @@ class Measurer:
             part,
             max(launches, FRESH_PROCESSES) if doubtful else launches,
             twin=preset.twin,
-            precision=preset.precision if options.launches is None else None,  # who asks for a number gets no more
+            # Who asks for a number gets no more, and only networks have ratios.
+            precision=preset.precision if options.launches is None and networks(part.cases) else None,
             before=before,
             numbers={case: len(first.measurement.launches) for case, first in suspects.items()},
             fresh=doubtful or any(gates.needs_fresh(self._judge.gate(case)) for case in part.cases),

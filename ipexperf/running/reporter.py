@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.case import NetworkCase
+from ipexperf.case import NetworkCase, ProgramCase
 from ipexperf.conduct import process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge.accept import disturbed
@@ -77,8 +77,8 @@ class Reporter:
         written = {"history": file_of(self._options.db), "cache": cache, "baselines": self._options.baselines}
         folder.check_apart(pages, written)
 
-    def block(self, judged: Judged) -> str:
-        """The explanation printed for a failed case."""
+    def block(self, judged: Judged, test: str = "") -> str:
+        """The explanation printed for a failed case. `test` is that of a program."""
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
@@ -88,7 +88,19 @@ class Reporter:
         else:
             before = self._judge.baselines.accepted(measurement)
             changed = differences(before.environment, measurement.environment) if before else []
-        return failure_block(measurement, verdict, changed, self._reproduce(judged.case), self._accept(judged))
+        return failure_block(measurement, verdict, changed, self._reproduce(judged.case, test), self._accept(judged))
+
+    def program_block(self, failing: Sequence[Judged], test: str) -> str:
+        """The explanation printed for a test whose program has these numbers that failed."""
+        from ipexperf.report import functions
+        from ipexperf.report.lines import named
+
+        worse = [judged for judged in failing if outcomes.has_numbers(judged.verdict.outcome)]
+        text = [self.block(judged, test) for judged in failing if judged not in worse][:1]
+        if worse:
+            text.append(f"{worse[0].verdict.outcome.upper()}: {named([judged.case.name for judged in worse])}")
+            text += [*functions.lines(worse), f"reproduce  {self._reproduce(worse[0].case, test)}"]
+        return "\n".join(text)
 
     def questions(self) -> Iterator[Question]:
         """What the dossiers of this run are about."""
@@ -96,8 +108,8 @@ class Reporter:
 
         arms = self._judge.arms
         for judged in self._judge.finished:
-            if not (judged.verdict.fails or self._options.explain_all):
-                continue
+            if isinstance(judged.case, ProgramCase) or not (judged.verdict.fails or self._options.explain_all):
+                continue  # nothing traces a program
             against, case = self._other_arm(judged.case)
             yield Question(
                 case,
@@ -193,18 +205,18 @@ class Reporter:
             *github.lines(summary, self._judge.recorder.uid, environment),
         ]
 
-    def _reproduce(self, case: Case) -> str:
-        """The command that measures a case again."""
+    def _reproduce(self, case: Case, test: str = "") -> str:
+        """The command that measures a case again. `test` is that of a program."""
         against = self._judge.arms.of(case)
         # The name of a lock does not name its source; `baseline` names both.
-        arm = None if against is None else BASELINE if against.tree else against.words.text
+        arm = self._options.arm if against is None else BASELINE if against.tree else against.words.text
         variables = process.tuned_by_user(os.environ)
         asked = self._options
         if isinstance(case, NetworkCase):
             chosen, launches = rerun.chosen(case, asked), self._plan.launches
             return rerun.command(chosen, launches, places=self._places, against=arm, variables=variables)
         own = against.own.text if against else ""
-        test = rerun.here(case.name, self._folder)
+        test = rerun.here(test or case.name, self._folder)
         return rerun.of_function(test, arm, own, variables, benchmark=asked.benchmark, build=asked.build)
 
     def _accept(self, judged: Judged) -> str:
@@ -234,7 +246,7 @@ class Reporter:
         kinds = {done.verdict.kind for done in judged if not done.verdict.fails}
         if red := [done for done in numbered if done.verdict.fails]:
             worst = max(red, key=lambda done: done.verdict.times or 1.0)
-            if named is None or not named.own.text:
+            if not isinstance(worst.case, ProgramCase) and (named is None or not named.own.text):
                 arm = None if named is None else named.words.text
                 explain = rerun.explain(run, worst.case, self._options, arm, "".join(self._stores("--perf-")))
                 yield explain, "measure it again, and write a page on why"

@@ -250,28 +250,26 @@ def _chosen(
     from ipexperf.pytest_session import CommandSession
 
     if what := program.parse(arguments, options):
-        return _of_program(what, options, say)
+        return _of_program(what, options, conductor, say)
     if not arguments.tests:
         return _case(options), None
     case, suite = CommandSession(dataclasses.replace(options, benchmark=True)).only_test(arguments.tests)
     return case, lambda *_: contextlib.nullcontext(Walk(suite, conductor.spent))
 
 
-def _of_program(what: Program, options: Options, say: Say) -> tuple[Case, Walks]:
+def _of_program(what: Program, options: Options, conductor: Conductor, say: Say) -> tuple[Case, Walks]:
     """The one number that a program tells, or its time, as a run here says; and its runs in both arms."""
     from ipexperf import invocation
     from ipexperf.compare import programs
-    from ipexperf.plan.arms import ArmSpec
 
-    def runs(
-        *arms: ArmSpec, names: Sequence[str] = ("the good end", "the candidate")
-    ) -> AbstractContextManager[programs.ProgramRuns]:
-        return contextlib.closing(programs.ProgramRuns(what, programs.places(arms, names, options, say)))
+    def runs(*arms: ArmSpec) -> AbstractContextManager[programs.ProgramRuns]:
+        places = programs.places(arms, ("the good end", "the candidate"), options, say)
+        return contextlib.closing(programs.ProgramRuns(what, places))
 
-    with runs(ArmSpec(), names=["what is here"]) as here:
-        numbers, _ = here.names(say)
-    every = programs.cases(what, numbers, invocation.device_of(options))
-    told = [case for case in every if case.number or not what.metrics]
+    here = programs.MeasuredProgram(what, invocation.device_of(options), None, options, conductor, say)
+    with contextlib.closing(here.runs):
+        here.learn()
+    told = [case for case in here.wishes if case.number or not what.metrics]
     if len(told) != 1:
         names = ", ".join(case.name for case in told[:3]) or "none"
         raise UsageError(f"--metrics: bisect measures one number, and there are {len(told)} ({names}): name one there")
