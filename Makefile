@@ -1,7 +1,7 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
 # `make test ALL=1` runs those tests too that take as long as all others together, as CI does. `make fast` runs those that need
 # neither torch nor processes of their own: a minute. `make check` is lint, types and `make size`, which counts how much there
-# is to hold. `make bundle` makes a folder of wheels for a machine without a network.
+# is to hold. `make bundle` makes a folder of wheels for a machine without a network. `make site` makes the pages a site.
 PYTHON ?= python3
 # What to measure on. xpu and cuda have an environment of their own, with PyTorch's wheels for that card and without IPEX.
 DEVICE ?= cpu
@@ -28,7 +28,7 @@ SCHEMA := $(VENV)/bin/check-jsonschema -q --builtin-schema vendor
 # Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 
-.PHONY: bench test fast check size bundle release-check owner clean card
+.PHONY: bench test fast check size bundle release-check owner site clean card
 
 bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device $(DEVICE)
@@ -74,6 +74,16 @@ owner:
 	@git grep -lE 'OWNER[/]ipexperf|/ipexperf@[H]ASH' -- ':!tests' | xargs -r sed -i -e 's,OWNER\(/ipexperf\),$(NAME)\1,' \
 	    $(if $(TAG),-e 's/@HASH # TAG/@HASH # $(TAG)/' -e "s/@HASH/@$$(git rev-parse '$(TAG)^{commit}')/")
 
+# The pages as a site, in an environment of its own: open site/index.html.
+site: .venv-docs/.ready
+	.venv-docs/bin/python -m mkdocs build
+
+.venv-docs/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install $(QUIET) --upgrade "pip>=25.1"
+	.venv-docs/bin/python -m pip install $(QUIET) -c constraints.txt --group docs
+	@touch $@
+
 # Before gigabytes are fetched for it.
 card:
 	@test $(DEVICE) = cpu || $(PYTHON) -m ipexperf.bench.machine.diagnosis $(DEVICE)
@@ -90,4 +100,4 @@ $(READY): pyproject.toml constraints.txt | card
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-* .ipexperf build *.egg-info
+	rm -rf .venv .venv-* .ipexperf build site *.egg-info

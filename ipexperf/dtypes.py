@@ -44,6 +44,8 @@ class Instructions:
     words: tuple[str, ...]
     intrinsics: tuple[str, ...]
     """Functions of C++ that only these instructions make, by which inductor's templates use them."""
+    alone: bool = True
+    """False if other libraries compute in the dtype too, without a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,10 @@ CURVE_STEPS = 12
 """Number of steps of training to compare. Training amplifies rounding, so later steps tell little."""
 _LATER = ("amx", "avx512_core_fp16", "avx10_")
 _INT8_TILES = ("_tile_dpbusd(", "_tile_dpbssd(")
+_ARM = ("acl", "sve", "sme", "kai", "jit:bf16", "jit:int8")
+"""Names in oneDNN for Arm: of Arm's Compute Library, vector and matrix extensions, KleidiAI, and kernels of its own. It
+has bf16 where the processor has it, so all but its plain loops use it. Read from its sources (version 3) and torch's,
+which gives it no fp16 there and computes products of less than 8 rows itself. No such processor was at hand."""
 _BRGEMM = "cpublas::brgemm("
 """oneDNN's product for one block, without a log. Inductor has a template with it for CPUs with AMX alone."""
 _LOW_LEAST = {1: 0.025, 2: 0.1, 4: 0.1, CURVE_STEPS: 0.2}
@@ -104,6 +110,7 @@ DTYPES: dict[str, Dtype] = {
             Instructions(
                 "AVX-512 BF16", "avx512_bf16", ("avx512_core_bf16", *_LATER), ("_tile_dpbf16ps(", "_mm512_dpbf16_ps(")
             ),
+            Instructions("Arm BF16", "bf16", _ARM, (), alone=False),
         ),
     ),
     "fp16": Dtype(
@@ -125,13 +132,15 @@ DTYPES: dict[str, Dtype] = {
         bounds=Bounds(fidelity=0.225, agreement=0.905, roundings=3.0),
         quantised=True,
         instructions=(
-            Instructions("AMX", "amx_int8", ("amx",), _INT8_TILES),
+            Instructions("AMX", "amx_int8", ("amx",), _INT8_TILES, alone=False),
             Instructions(
                 "AVX-512 VNNI",
                 "avx512_vnni",
                 ("avx512_core_vnni", "avx512_core_bf16", *_LATER),
                 ("_mm512_dpbusd_epi32(", *_INT8_TILES),
+                alone=False,
             ),
+            Instructions("i8mm", "i8mm", _ARM, (), alone=False),
         ),
     ),
 }

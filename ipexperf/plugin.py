@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf import pytest_private, pytest_session
+from ipexperf import pytest_private, pytest_session, systems
 from ipexperf.case import AXES
 from ipexperf.pytest_session import CALLED_KEY, FIXTURE, LATER_KEY, SESSION_KEY, XDIST, PytestSession
 
@@ -80,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if session.options.benchmark:
         if config.getoption("codspeed", False):
             raise pytest.UsageError(CODSPEED)
+        systems.refuse_others(pytest.UsageError)
         from ipexperf.bench.calls import fixtures
 
         suite = fixtures.Suite.of(config, pytest_session.measurement_of_call)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf import pytest_private
+from ipexperf import pytest_private, systems
 from ipexperf.case import AXES, Case, FunctionCase, NetworkCase
 from ipexperf.errors import USAGE_ERROR
 from ipexperf.pytest_terminal import Terminal
@@ -126,6 +126,7 @@ class PytestSession:
     def run(self) -> Run:
         """The run of this session, planned on first use."""
         if self.begun is None:
+            systems.refuse_others(pytest.UsageError)
             from ipexperf import invocation
             from ipexperf.bench import loading
             from ipexperf.errors import UsageError
@@ -152,13 +153,14 @@ class PytestSession:
         Raised here it would be a collection error. Raised after collection it is one sentence and exit code 4.
         """
         from ipexperf.errors import UsageError
-        from ipexperf.plan import matrix
 
         chosen: Sequence[NetworkCase] = ()
         try:
             plan = self.run.plan
             self.problem = plan.why_empty or self.problem
             if plan.cases:
+                from ipexperf.plan import matrix
+
                 arguments, _ = _mark(definition)
                 chosen = matrix.selected(plan.cases, arguments, definition.nodeid)
         except (pytest.UsageError, UsageError) as error:
@@ -213,6 +215,7 @@ class PytestSession:
         self._programs = {item.nodeid for item in session.items if takes_ours(item, PROGRAM_FIXTURE)}
         if not (networks or tests or self._programs) or self.in_xdist:
             return
+        systems.refuse_others(pytest.UsageError)
         from ipexperf import invocation
         from ipexperf.conduct import interrupts
 

@@ -7,16 +7,42 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from ipexperf.commands import console
-from ipexperf.history.records import Recorded, RunDetail
+from ipexperf.history.records import Recorded
 from ipexperf.judge.sentence import sentence
 from ipexperf.outcomes import is_fine
 
 FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
 """`git bisect run` skips a commit on 125 and takes 1 to 124 for a bad one, so 2 must not be used there."""
 BISECT = "--bisect"
+WORDS = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}
+
+
+@dataclass(frozen=True, slots=True)
+class GatedCase:
+    """A case as the gate tells of it."""
+
+    name: str
+    outcome: str
+    reason: str
+    """Why it is not fine, or an empty text."""
+    lost: tuple[str, ...]
+    """The optimisations whose loss failed its test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """What the gate says of a run, as `--json` prints it."""
+
+    run: str
+    status: str
+    exit_code: int
+    cases: tuple[GatedCase, ...]
+    format: Literal[1] = 1
+    """The number of its schema in docs/schemas."""
 
 
 def add_gate(subparsers: console.Subparsers) -> None:
@@ -27,6 +53,7 @@ def add_gate(subparsers: console.Subparsers) -> None:
     parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
     purpose = "for git bisect run: 1 only if a case regressed; anything else that is not fine is 125"
     parser.add_argument(BISECT, action="store_true", help=purpose)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
 
 
 def named(words: Sequence[str]) -> bool:
@@ -58,25 +85,32 @@ def run_gate(arguments: argparse.Namespace) -> int:
     whole = {} if arguments.case else detail.run.settled
     status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, whole)
     try:
-        _say(detail, cases, status)
+        told = Gated(detail.run.uid, detail.run.status, status, tuple(map(_told, cases)))
+        if arguments.json:
+            console.say_json(asdict(told))
+        else:
+            _say(told)
+        sys.stdout.flush()
     except BrokenPipeError:
         console.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe: the exit status still counts
     return status
 
 
-def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
-    counts = Counter(recorded.outcome for recorded in cases)
+def _told(recorded: Recorded) -> GatedCase:
+    reason = sentence(recorded.verdict) if recorded.verdict else "it was not judged"
+    fine = is_fine(recorded.outcome)
+    return GatedCase(recorded.case.label, recorded.outcome, "" if fine else reason, recorded.lost)
+
+
+def _say(told: Gated) -> None:
+    counts = Counter(case.outcome for case in told.cases)
     text = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no case"
-    word = {FINE: "fine", BAD: "not fine", CANNOT_TELL: "cannot tell"}[status]
-    console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {text}")
-    for recorded in cases:
-        name = recorded.case.label
-        for loss in recorded.lost:
-            console.say(f"  {name}: lost: {loss}")
-        if not is_fine(recorded.outcome):
-            reason = sentence(recorded.verdict) if recorded.verdict else "it was not judged"
-            console.say(f"  {name}: {recorded.outcome}: {reason}")
-    sys.stdout.flush()
+    console.say(f"{WORDS[told.exit_code]}: run {told.run} ({told.status}): {text}")
+    for case in told.cases:
+        for loss in case.lost:
+            console.say(f"  {case.name}: lost: {loss}")
+        if not is_fine(case.outcome):
+            console.say(f"  {case.name}: {case.outcome}: {case.reason}")
 
 
 def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:

@@ -192,7 +192,11 @@ def instructions(machine: CheckedMachine) -> Iterator[MachineFinding]:
     if masks:
         advice = "unset it: the libraries use fewer instructions than this CPU has"
         yield MachineFinding("instructions", "wrong", f"masked by {', '.join(masks)}", advice)
-    if "amx_tile" in flags:
+    if {"asimd", "bf16"} <= flags:
+        yield MachineFinding("Arm BF16", "ok", "there")
+    elif "asimd" in flags:
+        yield MachineFinding("Arm BF16", "note", "not there: bf16 is emulated, and slower than fp32")
+    elif "amx_tile" in flags:
         yield MachineFinding("AMX", "wrong" if masks else "ok", "masked" if masks else "there")
     elif "avx512_bf16" in flags:
         yield MachineFinding("AMX", "note", "not there: bf16 runs on AVX-512")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from ipexperf.case import AXES, Case
 from ipexperf.history.values import evidence_document
@@ -234,6 +234,8 @@ class RunDetail:
     rounds: tuple[RoundRecord, ...] = ()
     bisections: tuple[BisectionRecord, ...] = ()
     """The searches for culprits of its cases on its machine, whenever they were made."""
+    format: Literal[1] = 1
+    """The number of the schema of its document in docs/schemas."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it as a document, in which the evidence of a verdict is called `baseline`, as in the database."""
@@ -271,12 +273,14 @@ def _row(recorded: Recorded, summary: Summary) -> dict[str, Any]:
     }
 
 
+LEFT_OUT = ("level", "constants", "bounds")
+"""The fields of a verdict that its document has not."""
 OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde", "level", "policy")
 """The fields of a document for the verdict on another metric than speed."""
 
 
 def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     """The document of a verdict on a case, with those on its other metrics."""
-    document = {name: value for name, value in flat(verdict).items() if name not in ("level", "constants", "bounds")}
+    document = {name: value for name, value in flat(verdict).items() if name not in LEFT_OUT}
     others = [{name: other[name] for name in OF_OTHERS} for other in map(flat, verdict.others)]
     return {**document, "sentence": sentence(verdict), "others": others}

@@ -97,8 +97,8 @@ for _cause in (
     Cause(
         "weaker instructions",
         losses.WEAKER,
-        "AMX or AVX-512 is no longer used: look for ONEDNN_MAX_CPU_ISA and ATEN_CPU_CAPABILITY, a virtual machine that "
-        "hides it, or a build without it",
+        "AMX, AVX-512 or SVE is no longer used: look for ONEDNN_MAX_CPU_ISA and ATEN_CPU_CAPABILITY, a virtual machine "
+        "that hides it, or a build without it",
     ),
     Cause(
         "a reference kernel",

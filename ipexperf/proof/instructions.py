@@ -14,7 +14,7 @@ from typing import Any
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.machine import facts
 from ipexperf.case import NetworkCase
-from ipexperf.dtypes import DTYPES, Instructions, quantised
+from ipexperf.dtypes import DTYPES, Instructions
 from ipexperf.proof import label, onednn
 from ipexperf.result import Check
 
@@ -54,9 +54,9 @@ def check(kernels: Iterable[Kernel], dtype: str, means: Instructions, code: str 
     if generated and not used:
         text = f"{means.called} in code that inductor generated: {', '.join(generated)}"
         return Check("instructions", True, text, wanted(means))
-    if not counts and quantised(dtype):
-        # FBGEMM computes stock's quantised layers and has no log.
-        text = "no oneDNN kernel in int8; other libraries do not report their instructions"
+    if not counts and not means.alone:
+        # FBGEMM computes stock's quantised layers, torch small products on Arm.
+        text = f"no oneDNN kernel in {dtype}; other libraries do not report their instructions"
         return Check("instructions", True, text, f"{means.called} where it is reported")
     if not used and counts and all(_tiny(kernel, means) for kernel in kernels if _of(kernel, dtype)):
         return Check("instructions", True, f"{text}: oneDNN computes products so small without", wanted(means))

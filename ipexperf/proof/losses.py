@@ -30,8 +30,9 @@ INSTRUCTIONS = (
     *("sse41", "avx", "avx2", "avx2_vnni", "avx2_vnni_2"),
     *("avx512_core", "avx512_core_vnni", "avx512_core_bf16", "avx512_core_fp16"),
     *("avx512_core_amx", "avx512_core_amx_fp16"),
+    *("asimd", "sve", "sve_128", "sve_256", "sve_512"),
 )
-"""Instruction sets in the names of oneDNN's kernels, the weakest first."""
+"""Instruction sets in the names of oneDNN's kernels, the weakest first. No processor has both x86's and Arm's."""
 _AVX512_FP16 = "Intel AVX-512 with float16, Intel DL Boost and bfloat16 support"
 ONEDNN = (
     "Intel 64",
@@ -46,11 +47,13 @@ ONEDNN = (
     _AVX512_FP16,
     f"{_AVX512_FP16} and Intel AMX with bfloat16 and 8-bit integer support",
     f"{_AVX512_FP16} and Intel AMX with bfloat16, float16 and 8-bit integer support",
+    "AArch64 (with Advanced SIMD & floating-point)",
+    *("AArch64 SVE", *(f"AArch64 SVE ({bits} bits)" for bits in (128, 256, 512))),
 )
 """Names of instruction sets in oneDNN's log, the weakest first."""
-ATEN = ("DEFAULT", "NO AVX", "AVX2", "AVX512")
+ATEN = ("DEFAULT", "NO AVX", "AVX2", "AVX512", "SVE256")
 """Names of ATen's instruction sets, the weakest first."""
-PLAIN = ("ref", "simple")
+PLAIN = ("ref", "simple", "gemm:ref")
 """Prefixes of the names of oneDNN's plain loops."""
 COMPUTE = frozenset(("convolution", "deconvolution", "inner_product", "matmul", "rnn"))
 """Primitives in which a step spends its arithmetic. Elsewhere a wider dtype may be meant."""

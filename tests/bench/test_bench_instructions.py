@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import precision, registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.cell import Settings
-from ipexperf.bench.machine import facts
+from ipexperf.bench.machine import facts, kernel_files
+from ipexperf.bench.process import environment
 from ipexperf.case import NetworkCase
 from ipexperf.dtypes import Instructions
 from ipexperf.proof import instructions, label, onednn
@@ -20,6 +21,17 @@ GRANITE = SAPPHIRE | {"amx_fp16"}
 COOPER = frozenset({"avx512f", "avx512_vnni", "avx512_bf16"})
 CASCADE = frozenset({"avx512f", "avx512_vnni"})
 ZEN = frozenset({"avx2", "fma"})
+GRACE = """processor	: 71
+BogoMIPS	: 2000.00
+Features	: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc dcpop \
+sha3 sm3 sm4 asimddp sha512 sve asimdfhm dit uscat ilrcpc flagm sb paca pacg dcpodp sve2 sveaes svepmull svebitperm \
+svesha3 svesm4 flagm2 frint svei8mm svebf16 i8mm bf16 dgh bti
+CPU implementer	: 0x41
+CPU architecture: 8
+CPU part	: 0xd4f
+"""
+"""What Linux says of a core of NVIDIA's Grace (Neoverse V2)."""
+ARM = frozenset(GRACE.partition("Features\t:")[2].partition("CPU")[0].split())
 BF16 = NetworkCase("tiny", "cpu", "bf16", "infer", "stock", 1, 1)
 
 
@@ -51,6 +63,8 @@ def best(dtype: str, flags: frozenset[str]) -> Instructions:
         ("fp16", GRANITE, "AMX"),
         ("bf16", COOPER, "AVX-512 BF16"),
         ("int8", CASCADE, "AVX-512 VNNI"),
+        ("bf16", ARM, "Arm BF16"),
+        ("int8", ARM, "i8mm"),
     ],
 )
 def test_the_best_that_a_processor_has_is_asked_for(dtype: str, flags: frozenset[str], called: str) -> None:
@@ -58,7 +72,8 @@ def test_the_best_that_a_processor_has_is_asked_for(dtype: str, flags: frozenset
 
 
 @pytest.mark.parametrize(
-    ("dtype", "flags"), [("bf16", CASCADE), ("bf16", ZEN), ("int8", ZEN), ("fp32", SAPPHIRE), ("fp16", COOPER)]
+    ("dtype", "flags"),
+    [("bf16", CASCADE), ("bf16", ZEN), ("int8", ZEN), ("fp32", SAPPHIRE), ("fp16", COOPER), ("fp16", ARM)],
 )
 def test_what_a_processor_has_not_is_a_fact_and_no_flaw(dtype: str, flags: frozenset[str]) -> None:
     assert instructions.best(dtype, flags) is None
@@ -80,6 +95,12 @@ def test_what_a_processor_has_not_is_a_fact_and_no_flaw(dtype: str, flags: froze
         ("fp16", SAPPHIRE, "jit:avx512_core", False),
         ("fp16", GRANITE, "brg_conv_fwd:avx10_1_512_amx_fp16", True),
         ("fp16", GRANITE, "brg_conv_fwd:avx10_1_512", False),
+        *(
+            ("bf16", ARM, name, True)
+            for name in ("gemm:acl", "indirect_gemm:acl", "jit:bf16", "brgconv:sve_128", "kai")
+        ),
+        *(("bf16", ARM, name, False) for name in ("ref:any", "gemm:ref")),
+        ("int8", ARM, "lowp_gemm:acl", True),
     ],
 )
 def test_a_kernel_must_say_that_it_used_them(
@@ -116,6 +137,21 @@ def test_products_too_small_for_tiles_need_no_amx(*, problem: str, ok: bool) -> 
     assert not instructions.check(kernels(small, line("brg_conv_fwd:avx10_1_512")), "bf16", means).ok
     narrower = best("bf16", COOPER)
     assert not instructions.check(kernels(small.replace("avx10_1_512", "avx512_core")), "bf16", narrower).ok
+
+
+def test_an_arm_machine_tells_its_core_and_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And torch may compute all bf16 there by itself, without a log: that is no flaw."""
+    monkeypatch.setattr(kernel_files, "text", {"/proc/cpuinfo": GRACE}.get)
+    assert facts.cpu_flags() == ARM
+    hardware = environment.hardware()
+    assert hardware["cpu"] == "Arm core 0xd4f of maker 0x41"
+    assert {"asimdhp", "bf16", "i8mm", "sve2", "svebf16"} < set(hardware["isa"])
+    assert environment.machine_key({**hardware, "memory": 2**36}).startswith("arm-core-0xd4f-of-maker-0x41-")
+    assert not any(precision.emulated("cpu", dtype, ARM) for dtype in ("bf16", "fp16"))
+    assert precision.emulated("cpu", "bf16", ARM - {"bf16"})
+    none = instructions.check([], "bf16", best("bf16", ARM))
+    assert (none.ok, none.expected) == (True, "Arm BF16 where it is reported")
+    assert not instructions.check([], "bf16", best("bf16", SAPPHIRE)).ok
 
 
 def test_one_among_several_is_enough_and_those_of_another_dtype_are_none() -> None:

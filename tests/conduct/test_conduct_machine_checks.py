@@ -92,6 +92,8 @@ def test_each_bad_kernel_setting_is_one_finding_with_its_remedy(
         ({"headers": frozenset()}, {}, "compiler", "note", "install python3-dev"),
         ({"cpu_flags": frozenset({"avx2"})}, {}, "AMX", "note", "bf16 is emulated"),
         ({"cpu_flags": frozenset({"avx2", "avx512_bf16"})}, {}, "AMX", "note", "bf16 runs on AVX-512"),
+        ({"cpu_flags": frozenset({"asimd", "bf16"})}, {}, "Arm BF16", "ok", "there"),
+        ({"cpu_flags": frozenset({"asimd"})}, {}, "Arm BF16", "note", "bf16 is emulated"),
         ({"cpu_flags": FACTS.cpu_flags | {"hypervisor"}}, {}, "virtual machine", "note", "yes"),
         ({}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}, "AMX", "wrong", "masked"),
         ({}, {"ATEN_CPU_CAPABILITY": "avx2"}, "instructions", "wrong", "masked by ATEN_CPU_CAPABILITY=avx2"),

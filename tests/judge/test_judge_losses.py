@@ -35,6 +35,8 @@ LOST = [
     (losses.WEAKER, "primitives", [convolution("brg:avx2+brg:avx2")], [convolution("jit:sse41+jit:avx")]),
     (losses.WEAKER, "processor", processor(onednn=AVX512), processor()),
     (losses.WEAKER, "processor", processor(aten="AVX512"), processor()),
+    (losses.WEAKER, "primitives", [convolution("brgconv:sve_256")], [convolution("jit:asimd")]),
+    (losses.REFERENCE, "primitives", [convolution("indirect_gemm:acl")], [convolution("gemm:ref")]),
     (losses.REFERENCE, "primitives", [convolution("brg:avx2")], [convolution("ref:any")]),
     (losses.REFERENCE, "primitives", [convolution("jit:uni")], [convolution("simple:any")]),
     (

@@ -20,7 +20,7 @@ from ipexperf.bench.machine import control_groups, facts, inventory, kernel_file
 from ipexperf.bench.machine import source as users_files
 from ipexperf.redaction import tuned
 
-ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
+ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16|i8mm)", re.ASCII)
 DETACHED = "HEAD"
 """Git's answer in place of a branch if a commit is checked out, as in CI systems."""
 BRANCHES = (
@@ -59,6 +59,12 @@ def _of_cpu(field: str) -> str | None:
     return match.group(1) if match else None
 
 
+def _arm_core() -> str:
+    """Return what Arm's kernel has in place of a name: the numbers of the maker and of the core."""
+    maker, part = _of_cpu("CPU implementer"), _of_cpu("CPU part")
+    return f"Arm core {part} of maker {maker}" if maker and part else ""
+
+
 def _of_cores(cores: Iterable[int], file: str) -> str | None:
     """Return what this file of `cpufreq` says, of all these cores: a comma list if they differ."""
     answers = {kernel_files.text(f"/sys/devices/system/cpu/cpu{core}/cpufreq/{file}") for core in cores}
@@ -77,7 +83,7 @@ def hardware() -> dict[str, Any]:
     meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", kernel_files.text("/proc/meminfo") or "", re.MULTILINE))
     affinity = placement.allowed()
     return {
-        "cpu": _of_cpu("model name") or platform.processor() or platform.machine(),
+        "cpu": _of_cpu("model name") or _arm_core() or platform.processor() or platform.machine(),
         "isa": sorted(flag for flag in facts.cpu_flags() if ISA.match(flag)),
         "cores": len(affinity),
         "affinity": affinity,

@@ -53,6 +53,8 @@ class Contents:
     """Where it was measured, and beside what."""
     untold: int = 0
     """How many cases of the rest could not be told."""
+    format: Literal[1] = 1
+    """The number of its schema in docs/schemas."""
 
     @property
     def title(self) -> str:
