@@ -33,4 +33,3 @@ def test_a_record_survives_encoding_and_decoding(record: Any) -> None:
 def test_an_invalid_document_is_refused(document: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - its words are those of several libraries
         codec.record(NetworkCase, document)
-
