@@ -80,7 +80,7 @@ MISTAKES = (
     ("project", 2, "ipexperf show --limit 0", "expected a whole number of at least 1, got '0'"),
     ("project", 2, "ipexperf show --json --csv", "argument --csv: not allowed with argument --json"),
     ("project", 2, "ipexperf trend --model ,", "expected a comma list of names, got nothing"),
-    ("project", 2, "ipexperf report", "one of the arguments --html --csv --markdown --pytest-benchmark --pytorch is"),
+    ("project", 2, "ipexperf report", "one of the arguments --html --csv --tables --markdown --pytest-benchmark"),
     ("project", 2, "ipexperf report --markdown --limit 3", "--limit is for --html"),
     # What to compare with.
     ("project", 4, "pytest --perf-against=HEAD", f"{ARM} 'HEAD': is it git:HEAD?"),
