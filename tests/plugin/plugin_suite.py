@@ -53,6 +53,16 @@ def play(*given):
 together.play = play
 gate.contended = lambda *_: {said!r} if len(BEGUN) <= {times} else ""
 """
+WITHOUT_WORKERS = f"""
+import sys
+
+import pytest
+
+sys.path.append({str(ROOT / "tests")!r})
+from fake_rounds import played
+
+played(pytest.MonkeyPatch(), lambda _: 0.01)
+"""
 SUITE = """
 import pytest
 
@@ -102,6 +112,11 @@ class Suite:
         """Lets so many rounds find that the machine is not theirs, and no later one."""
         with (self.path / "conftest.py").open("a") as conftest:
             conftest.write(BUSY.format(times=times, said=said))
+
+    def without_workers(self) -> None:
+        """Lets each arm of a round take as long as the others, without a process: what comes of it is looked at."""
+        with (self.path / "conftest.py").open("a") as conftest:
+            conftest.write(WITHOUT_WORKERS)
 
     def run(self, model: str, *arguments: str, cell: tuple[str, ...] = CELL) -> pytest.RunResult:
         """Measures these models in one cell, quickly."""

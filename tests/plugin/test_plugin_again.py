@@ -49,6 +49,7 @@ def looks(result: pytest.RunResult) -> list[str]:
 
 def test_what_is_slow_twice_fails_once(suite: Suite) -> None:
     """After the other case, in twice as many fresh processes; pytest counts one test; its block has all launches."""
+    suite.without_workers()
     judged(suite, tiny=["regressed", "regressed"])
     result = suite.run("tiny,other", "-s", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=1)
@@ -61,6 +62,7 @@ def test_what_is_slow_twice_fails_once(suite: Suite) -> None:
 
 def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(suite: Suite) -> None:
     """Two of three cases: they meet once more after all cases, and the third one's launches are not repeated."""
+    suite.without_workers()
     judged(suite, bf16=["regressed", "regressed"], fp16=["regressed", "ok"])
     three = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
     result = suite.run("tiny,other", "-k", "tiny or fp32", "--perf-preset", "preflight", cell=three)

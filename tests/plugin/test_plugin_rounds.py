@@ -188,6 +188,7 @@ Conductor.spent = lambda self: bool(PLAYED)
 
 def test_the_budget_ends_a_group_after_a_whole_round(suite: Suite) -> None:
     """Every case has the launches that there was time for, and says why there are no more."""
+    suite.without_workers()
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(SPENT)
     result = suite.run("tiny,other", *TWICE, "--perf-budget", "99", cell=THREE)
@@ -287,6 +288,7 @@ def test_pairs_that_are_interrupted_in_the_second_round_keep_the_first(
 
 def test_what_cannot_be_recorded_fails_the_tests_of_its_cases(suite: Suite) -> None:
     """Each with its sentence: the numbers of a case that is on no record are told to nobody as if they were."""
+    suite.without_workers()
     suite.run("other").assert_outcomes(passed=1)
     with (suite.path / "conftest.py").open("a") as conftest:
         conftest.write(FULL)

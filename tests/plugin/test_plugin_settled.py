@@ -88,6 +88,7 @@ def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run) -> None:
 
 def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Suite) -> None:
     """No case is beyond its share, all are together: one headline says so, and it is kept for every case."""
+    suite.without_workers()
     judged(suite, tiny=["inconclusive"], other=["inconclusive"])
     result = suite.run("tiny,other", "--junitxml=junit.xml", cell=SIX)
     result.assert_outcomes(passed=6, errors=1)
@@ -116,6 +117,7 @@ def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Su
 
 def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> None:
     """Its first verdict stays beside the settled one; that the run fails needs no line of its own then."""
+    suite.without_workers()
     judged(suite, tiny=["regressed"], other=["regressed"])
     result = suite.run("tiny,other", cell=SIX)
     result.assert_outcomes(failed=6)
@@ -132,6 +134,7 @@ def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> Non
 
 def test_what_only_the_whole_matrix_shows_is_told_and_fails_nothing(suite: Suite) -> None:
     """Two cases are no platform: a line names them, their verdicts stay, and pytest ends with 0."""
+    suite.without_workers()
     judged(suite, tiny=["inconclusive"], other=["inconclusive"])
     result = suite.run("tiny,other")
     result.assert_outcomes(passed=2)

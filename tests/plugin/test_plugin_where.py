@@ -33,6 +33,7 @@ def test_only_commands_that_find_numbers_are_offered_and_usual_places_are_not_na
 
 def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(suite: Suite) -> None:
     """How to accept what is red stands in the block of its test alone."""
+    suite.without_workers()
     judged(suite, tiny=["regressed"])
     result = suite.run("tiny", "--perf-launches", "2", "--perf-db=my history.db", "--perf-baselines=kept here")
     where = "--db 'my history.db' --baselines 'kept here'"
@@ -64,6 +65,7 @@ def test_a_test_is_named_as_it_is_called_in_the_folder_where_pytest_was_started(
 
 def test_what_is_on_no_record_cannot_be_accepted(suite: Suite) -> None:
     """The last run that there is would be another."""
+    suite.without_workers()
     judged(suite, tiny=["regressed"])
     said = suite.run("tiny", "--perf-launches", "2", "--perf-without=record").stdout.str()
     assert "reproduce  " in said
