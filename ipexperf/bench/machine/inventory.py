@@ -15,7 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import Distribution
+from email import message_from_string
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -94,11 +94,13 @@ def _packages(folder: Path) -> Iterable[Package]:
     for information in sorted(folder.glob("*.dist-info")):
         if not (information / "METADATA").is_file():
             continue  # the remains of an uninstalled package
-        distribution = Distribution.at(information)
-        name, version = distribution.metadata["Name"], distribution.metadata["Version"]
+        text = (information / "METADATA").read_text(encoding="utf-8")
+        headers = message_from_string(text.partition("\n\n")[0])  # without the page of the package, which may be long
+        name, version = headers["Name"], headers["Version"]
         if name and version:
             content, origin = content_of(information / "RECORD"), _origin(information)
-            requires = tuple(redacted(line) if "://" in line else line for line in distribution.requires or ())
+            lines = headers.get_all("Requires-Dist", ())
+            requires = tuple(redacted(line) if "://" in line else line for line in lines)
             yield Package(normalised(name), version, content, str(folder), origin, requires)
 
 
@@ -108,8 +110,9 @@ def content_of(record: Path) -> str:
         rows = record.read_text(encoding="utf-8").splitlines()
     except OSError:
         return ""
-    # Two searches for a text are quicker than one for a pattern: torch and its companions have 30,000 rows.
-    shared = (row for row in rows if ".dist-info/" not in row and "__pycache__" not in row and not _SCRIPT.match(row))
+    # Searches for a text are quicker than one for a pattern: torch and its companions have 30,000 rows.
+    shared = (row for row in rows if ".dist-info/" not in row and "__pycache__" not in row)
+    shared = (row for row in shared if not (row.startswith(("../", '"../')) and _SCRIPT.match(row)))
     return hashlib.sha256("\n".join(sorted(shared)).encode()).hexdigest()[:DIGITS]
 
 
