@@ -28,6 +28,9 @@ pytest_plugins = "pytester"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Inductor's compile processes would each import torch. Workers have none either.
+os.environ["TORCH_WARM_POOL"] = "0"
+
 # What a user's shell says of histories, baselines and devices is not for tests.
 for _name in [name for name in os.environ if name.startswith("IPEXPERF_") and name != "IPEXPERF_GOLDEN"]:
     del os.environ[_name]

@@ -240,7 +240,7 @@ def test_a_regression_against_the_baseline_fails(suite: Suite) -> None:
     session["launches"] = [value / 1e6 for value in session["launches"]]
     session["metrics"]["step_time"] /= 1e6
     path.write_text(json.dumps(document))
-    result = suite.run("tiny", "--perf-launches", "4", "--junitxml=junit.xml")
+    result = suite.run("tiny", "--perf-launches", "2", "--junitxml=junit.xml")
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
