@@ -64,9 +64,9 @@ def test_explain_measures_a_case_of_a_run_again_and_writes_its_page_whatever_com
     status, _ = functions.anew("pytest", "--perf-against=git:HEAD")
     assert status == 1
     functions.library(LIBRARY)
-    [case] = json.loads(functions.anew("ipexperf.cli", "show", "last", "--json")[1])["cases"]
+    [case] = json.loads(functions.anew("ipexperf", "show", "last", "--json")[1])["cases"]
     name = f"test_functions.py::test_total+against:{dict(case['case']['knobs'])['against']}"
-    status, said = functions.anew("ipexperf.cli", "explain", "last", name, "--out", "pages")
+    status, said = functions.anew("ipexperf", "explain", "last", name, "--out", "pages")
     assert status == 0, said
     told = dossier(functions.path / "pages")
     assert told["lines"][1] == "What differs: nothing that is recorded"
@@ -84,11 +84,11 @@ def test_a_case_that_was_judged_by_stored_numbers_has_no_other_arm(suite: Suite)
 
 def test_a_night_accepts_what_is_well_and_the_next_one_names_the_edit(functions: Functions) -> None:
     (functions.path / "pytest.ini").write_text(INI + SAMPLES.replace("launches=1", "launches=3"))
-    status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
+    status, said = functions.anew("ipexperf", "nightly", "--folder", "nights")
     assert (status, "1 of 1 case passed" in said) == (0, True), said
     functions.library(OTHERWISE + SLOWER)
     functions.commit()
-    status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
+    status, said = functions.anew("ipexperf", "nightly", "--folder", "nights")
     assert status == 1, said
     told = (functions.path / "nights" / "issues" / "0001.md").read_text()
     assert "# test\\_functions.py::test\\_total" in told
@@ -103,9 +103,9 @@ def test_a_call_that_is_made_once_is_not_traced_and_the_page_says_so(functions: 
     functions.tests(ONCE)
     functions.commit()
     functions.anew("pytest", "--perf-against=git:HEAD", "--perf-max-pairs=2")
-    [name] = json.loads(functions.anew("ipexperf.cli", "show", "last", "--json")[1])["cases"]
+    [name] = json.loads(functions.anew("ipexperf", "show", "last", "--json")[1])["cases"]
     case = f"test_functions.py::test_total+against:{dict(name['case']['knobs'])['against']}"
-    functions.anew("ipexperf.cli", "explain", "last", case, "--out", "out", "--perf-max-pairs=2")
+    functions.anew("ipexperf", "explain", "last", case, "--out", "out", "--perf-max-pairs=2")
     assert dossier(functions.path / "out")["missing"] == [f"arm {arm}: a step cannot be run again" for arm in "ab"]
 
 
@@ -121,7 +121,7 @@ def test_an_error_in_a_dossier_loses_neither_verdict_nor_summary(functions: Func
 
 
 def test_arguments_that_make_no_sense_are_no_night(functions: Functions) -> None:
-    status, said = functions.anew("ipexperf.cli", "nightly", "--", "--perf-nonsense")
+    status, said = functions.anew("ipexperf", "nightly", "--", "--perf-nonsense")
     assert (status, said.splitlines()[-1]) == (
         2,
         "ipexperf: pytest did not take what is behind --, for the reason above",

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from plugin_suite import CONFTEST, INI, PLUGIN, ROOT, Suite
@@ -54,12 +52,13 @@ class Functions:
     def run(self, *words: str) -> pytest.RunResult:
         return self.suite.raw(*words)
 
-    def anew(self, *words: str, folder: str = "", installed: Path = ROOT) -> tuple[int, str]:
-        """Run a module in an interpreter that has only what is installed. Returns its exit status and what it said."""
-        environment, place = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{installed}"}, self.path / folder
-        command = [sys.executable, "-m", *words]
-        ended = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-        return ended.returncode, ended.stdout + ended.stderr
+    def anew(self, program: str, *words: str) -> tuple[int, str]:
+        """Run pytest or `ipexperf` with only what is installed. Returns its exit status and what it said."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(ROOT))
+            arguments = (*PLUGIN, *words) if program == "pytest" else words
+            ended = self.suite.servers.run(program, arguments, self.path, 300)
+        return ended.ret, ended.stdout.str() + ended.stderr.str()
 
     def commit(self) -> None:
         name = ("-c", "user.name=a", "-c", "user.email=a@b")
@@ -388,7 +387,7 @@ def test_what_a_baseline_accepted_is_judged_beside_it_when_the_library_changed(f
     functions.library(LIBRARY)
     functions.tests("from library import total\n\n\ndef test_total(perf):\n    perf(total, 2000)\n")
     functions.commit()
-    for words in (("pytest", "--perf-launches=2"), ("ipexperf.cli", "baseline", "accept", "last", "--reason", "first")):
+    for words in (("pytest", "--perf-launches=2"), ("ipexperf", "baseline", "accept", "last", "--reason", "first")):
         code, said = functions.anew(*words)
         assert code == 0, said
     functions.library(SLOWER)
@@ -396,7 +395,7 @@ def test_what_a_baseline_accepted_is_judged_beside_it_when_the_library_changed(f
     assert code == 1
     assert "REGRESSED: " in said
     assert "differs     library.py:3" in said
-    code, said = functions.anew("ipexperf.cli", "report", "--html", "site")
+    code, said = functions.anew("ipexperf", "report", "--html", "site")
     assert code == 0, said
     assert "over stock fp32" not in next((functions.path / "site" / "cases").glob("*total*.html")).read_text()
 
@@ -415,7 +414,7 @@ def test_what_its_baseline_cannot_run_any_more_is_judged_by_its_numbers(function
     (functions.path / ".gitignore").write_text("count\n")
     (functions.path / "count").write_text("2000")
     functions.commit()
-    for words in (("pytest", "--perf-launches=2"), ("ipexperf.cli", "baseline", "accept", "last", "--reason", "first")):
+    for words in (("pytest", "--perf-launches=2"), ("ipexperf", "baseline", "accept", "last", "--reason", "first")):
         code, said = functions.anew(*words)
         assert code == 0, said
     (functions.path / "count").write_text("n=2000")

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from forked_pytest import Servers
 from plugin_suite import CELL, CONFTEST, INI, PLUGIN, ROOT, SUITE
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
@@ -61,8 +62,8 @@ class Project:
     One file is found by pytest's `pythonpath` alone.
     """
 
-    def __init__(self, folder: Path, fake: str) -> None:
-        self.folder, self.fake = folder, fake
+    def __init__(self, folder: Path, fake: str, servers: Servers) -> None:
+        self.folder, self.fake, self.servers = folder, fake, servers
         (folder / "lib").mkdir(parents=True)
         (folder / "pytest.ini").write_text(f"{INI}pythonpath = lib\n")
         (folder / "conftest.py").write_text(CONFTEST)
@@ -114,19 +115,22 @@ class Project:
         self.git("commit", "--quiet", "--message", "as it is")
         return self.git("rev-parse", "HEAD")
 
+    def started(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run pytest or `ipexperf` with only what is installed."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(ROOT))
+            ended = self.servers.run(program, words, self.folder, 300)
+        return subprocess.CompletedProcess(words, ended.ret, ended.stdout.str(), ended.stderr.str())
+
     def test(self, *more: str) -> subprocess.CompletedProcess[str]:
         length = () if any(word.startswith("--perf-against") for word in more) else LENGTH
         words = (f"--perf-load={self.fake},models.py", "--model", "mine", *CELL, "--perf-max-pairs", "6", *length)
-        return self.run(sys.executable, "-m", "pytest", *PLUGIN, *words, *more)
-
-    def ipexperf(self, *words: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join([str(ROOT), str(self.folder / "lib")])  # a command reads no settings of pytest
-        return self.run(sys.executable, "-m", "ipexperf.cli", *words, path=path)
+        return self.started("pytest", *PLUGIN, *words, *more)
 
     def accept(self) -> str:
         measured = self.test()
         assert measured.returncode == 0, measured.stdout
-        done = self.ipexperf("baseline", "accept", "last", "--reason", "right")
+        done = self.started("ipexperf", "baseline", "accept", "last", "--reason", "right")
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -136,8 +140,8 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path, fake: str) -> Project:
-    return Project(tmp_path / "project", fake)
+def project(tmp_path: Path, fake: str, run_servers: Servers) -> Project:
+    return Project(tmp_path / "project", fake, run_servers)
 
 
 def test_an_edited_file_is_judged_beside_the_accepted_one(project: Project) -> None:
@@ -222,7 +226,7 @@ def test_a_committed_file_is_had_again_from_its_commit_even_if_nothing_else_keep
 def test_a_file_that_was_edited_before_it_was_accepted_cannot_be_had_again_and_that_is_said(project: Project) -> None:
     project.test()
     project.pace("PACE = 3\n")
-    done = project.ipexperf("baseline", "accept", "last", "--reason", "right")
+    done = project.started("ipexperf", "baseline", "accept", "last", "--reason", "right")
     assert "cannot be had again: lib/pace.py was edited since it ran, and no commit has it" in done.stdout
     result = project.test()
     assert "(lib/pace.py changed since) cannot be made again" in result.stdout.replace("\n    ", " ")
@@ -247,8 +251,8 @@ def test_cases_of_one_group_may_have_been_accepted_with_different_files(project:
     project.accept()
     project.pace("PACE = 3\n")
     project.test("--dtype", "bf16")
-    accepted = project.ipexperf(
-        "baseline", "accept", "last", "--reason", "right", "--case", "mine-fake-bf16-spin-plain"
+    accepted = project.started(
+        "ipexperf", "baseline", "accept", "last", "--reason", "right", "--case", "mine-fake-bf16-spin-plain"
     )
     assert accepted.returncode == 0, accepted.stdout + accepted.stderr
     project.pace("# three\nPACE = 3\n")
@@ -263,7 +267,9 @@ def test_two_commits_and_two_folders_are_arms(project: Project) -> None:
     project.pace("PACE = 3\n")
     second = project.commit()
     words = (f"--perf-load={project.fake},models.py", "--model", "mine", *CELL, "--max-pairs", "6")
-    result = project.ipexperf("ab", "--a", f"git:{first}", "--b", ".", *words, "--fail")
+    path = os.pathsep.join([str(ROOT), str(project.folder / "lib")])  # a command reads no settings of pytest
+    ab = (sys.executable, "-m", "ipexperf.cli", "ab", "--a", f"git:{first}", "--b", ".", *words, "--fail")
+    result = project.run(*ab, path=path)
     assert result.returncode == 1, result.stdout + result.stderr
     assert f"git:{first[:12]}" in result.stdout
     assert "differs  lib/pace.py:1 'PACE = 1' -> 'PACE = 3'" in result.stdout
@@ -307,7 +313,7 @@ def test_accepting_removes_nothing_in_a_folder_that_a_link_leads_to(project: Pro
     (own / "mine.json").write_text("{}")
     (project.folder / "baselines").mkdir()
     (project.folder / "baselines" / "sources").symlink_to(own)
-    done = project.ipexperf("baseline", "accept", "last", "--reason", "right")
+    done = project.started("ipexperf", "baseline", "accept", "last", "--reason", "right")
     assert done.returncode == 2, done.stdout
     assert "baselines/sources is a link" in done.stderr
     assert [path.name for path in own.iterdir()] == ["mine.json"]

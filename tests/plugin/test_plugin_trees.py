@@ -1,10 +1,14 @@
 """What the arms of two trees import: each its own tree, what git ignores, and what was built for a commit."""
 
 import _ctypes
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from plugin_suite import CONFTEST, INI, PLUGIN
+from plugin_suite import CONFTEST, INI, PLUGIN, ROOT
 from test_plugin_functions import LIBRARY, QUICK, SAMPLES, SLOWER, Functions, functions
 
 pytestmark = pytest.mark.process
@@ -16,6 +20,14 @@ AGAINST = ("--perf-against=git:HEAD", "--perf-max-pairs=2")
 def said(functions: Functions, *words: str) -> tuple[pytest.RunResult, str]:
     result = functions.run(*AGAINST, *words)
     return result, " ".join(result.stdout.str().split())
+
+
+def elsewhere(functions: Functions, installed: Path, *words: str, folder: str = "") -> tuple[int, str]:
+    """Run pytest in an interpreter of its own, which has packages in this folder. Returns its status and output."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{installed}"}
+    command, place = (sys.executable, "-m", "pytest", *PLUGIN, *words), functions.path / folder
+    ended = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -41,7 +53,7 @@ def test_an_arm_that_imports_an_installed_copy_of_its_tree_fails_before_it_is_me
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(TEST.format(name[:-3].replace("/", ".")) if path == test else LIBRARY)
     functions.commit()
-    ended, told = functions.anew("pytest", *PLUGIN, *AGAINST, str(test), folder=folder, installed=installed)
+    ended, told = elsewhere(functions, installed, *AGAINST, str(test), folder=folder)
     refused = f"it imports {copy} from {copied} and not {file} of its tree: say `pip install -e .`"
     assert (refused in " ".join(told.split())) == bool(copy), told
     assert (ended, "1 failed, 1 passed" in told) == ((1, True) if copy else (0, False))
@@ -59,12 +71,12 @@ def test_a_file_that_changed_is_not_measured_from_an_installed_copy(functions: F
     file.write_text(LIBRARY)
     functions.tests(TEST.format("library"))
     functions.commit()
-    assert functions.anew("pytest", *PLUGIN, "--perf-launches=2", installed=installed)[0] == 0
+    assert elsewhere(functions, installed, "--perf-launches=2")[0] == 0
     assert functions.suite.command("baseline", "accept", "last", "--reason=first").ret == 0
     file.write_text(SLOWER)
     refused = f"it imports library from {installed / 'library.py'} and not packages/two/library.py of its tree: "
     for words in (AGAINST, ()):
-        ended, told = functions.anew("pytest", *PLUGIN, *words, installed=installed)
+        ended, told = elsewhere(functions, installed, *words)
         assert ended == (0 if other else 1), told
         assert (f"{refused}say `pip install -e packages/two`" in " ".join(told.split())) == (not other)
 
