@@ -58,10 +58,22 @@ class Program:
     server: tuple[str, ...] = ()
     """What it is a client of."""
     ready: str = ""
+    name: str = ""
+    """What its series are called, if not as its words."""
+    whole: bool = True
+    """Whether its own time and memory are judged too."""
 
     @classmethod
     def of(
-        cls, words: list[str], options: Options, metrics: str | Sequence[str] = (), server: str = "", ready: str = ""
+        cls,
+        words: list[str],
+        options: Options,
+        metrics: str | Sequence[str] = (),
+        server: str = "",
+        ready: str = "",
+        *,
+        name: str = "",
+        whole: bool = True,
     ) -> Program:
         """Parse what the user asks for. Raises UsageError."""
         if not words:
@@ -77,12 +89,12 @@ class Program:
                 shlex.split(text)
             except ValueError as error:
                 raise UsageError(f"{flag} '{text}': {error}") from None
-        return cls(tuple(words), parsed, options.timeout, tuple(shlex.split(server)), ready)
+        return cls(tuple(words), parsed, options.timeout, tuple(shlex.split(server)), ready, name, whole)
 
     @property
     def text(self) -> str:
         """Its command line, without secrets."""
-        return _text(self.words)
+        return self.name or _text(self.words)
 
     @property
     def knobs(self) -> tuple[tuple[str, str], ...]:
@@ -128,7 +140,8 @@ class Place:
                 words = [word.replace(OUT, str(out)) for word in what.words]
                 ran = (self.server.run if self.server else program.run)(words, *at)
                 numbers = all_of(what.metrics, out, self.folder, ran.printed)
-            return Told(ran, {WHOLE: Number(ran.wall, "s", higher=False), **numbers})
+            whole = {WHOLE: Number(ran.wall, "s", higher=False)} if what.whole else {}
+            return Told(ran, {**whole, **numbers})
         except WorkerError as error:
             raise WorkerError(error.outcome, error.detail, error.log, self.name) from None
         except ValueError as error:
@@ -304,16 +317,24 @@ class MeasuredProgram:
     """A program in both arms, or in one: the cases of its numbers, once it has run, and their rounds."""
 
     def __init__(
-        self, what: Program, device: str, against: PairPlan | None, options: Options, conductor: Conductor, say: Say
+        self,
+        what: Program,
+        device: str,
+        against: PairPlan | None,
+        options: Options,
+        conductor: Conductor,
+        say: Say,
+        **variables: str,
     ) -> None:
-        """Get the trees of its arms ready, of which `against` has both."""
+        """Get the trees of its arms ready, of which `against` has both. These `variables` are for all of them."""
         self.whole = ProgramCase(what.text, device, knobs=what.knobs)
         self.against = against
         self.wishes: dict[ProgramCase, GateWish] = {}
         """How each of its numbers is to be judged."""
         self._options, self._conductor, self._say = options, conductor, say
         conductor.reserve([self.whole])  # before a build, which disturbs others as a run does
-        specs = (against.words, against.own) if against else (ArmSpec(),)
+        both = (against.words, against.own) if against else (ArmSpec(),)
+        specs = [replace(words, variables={**variables, **words.variables}) for words in both]
         self.places = places(specs, against.names if against else [what.text], options, say)
         self.runs = ProgramRuns(what, self.places)
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ipexperf import live_baseline, units
@@ -132,7 +135,8 @@ class Measurer:
         if against is not None:
             a, b = (f"{what.text}: {name or 'this run'}" for name in against.names)
             against = dataclasses.replace(against, names=(a, b))
-        return MeasuredProgram(what, device, against, options, self.conductor, self._say)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        return MeasuredProgram(what, device, against, options, self.conductor, self._say, PATH=path)
 
     def _learn(self, program: MeasuredProgram, wish: GateWish) -> None:
         """Run a program for its numbers, which wait from then on."""

@@ -105,16 +105,19 @@ def asv(suite: Suite) -> Functions:
 
 
 def test_each_benchmark_is_measured_as_asv_runs_it(asv: Functions) -> None:
-    """One test a combination, each call after its setup, with its cache and in a folder of its own; what is no time of
-    a call, or cannot be made, is a test that says so."""
+    """One test a combination, each call after its setup, with its cache and in a folder of its own; what tells a number
+    is a program, and what cannot be made a test that says so."""
     asv.tests(BENCHMARKS, "speed/suite.py")
     result = asv.run("asv.conf.json", "--perf-benchmark", "-rs")
-    result.assert_outcomes(passed=4, skipped=6, failed=1)
+    result.assert_outcomes(passed=7, skipped=3, failed=1)
     said = " ".join(result.stdout.str().split())
     assert "cannot be made" in said
-    assert all(f"{name} is no time" in said for name in ("peakmem_list", "timeraw_import", "track_size"))
+    sql = "SELECT json_extract(params, '$.program'), json_extract(params, '$.unit') FROM \"case\" WHERE test IS NULL"
+    numbers = asv.suite.query(sql)
+    units = {"peakmem_list": "bytes", "timeraw_import": "s", "track_size": "unit"}
+    assert dict(numbers) == {f"asv.conf.json::suite::{name}": unit for name, unit in units.items()}
     measured = ("Cached.time_one(1, 'a')", "Cached.time_pop(1, 'a')", "Cached.time_pop(2, 'a')", "time_once")
-    recorded = sorted(test for test, outcome in asv.outcomes().items() if outcome == "no_baseline")
+    recorded = sorted(test for test, outcome in asv.outcomes().items() if test and outcome == "no_baseline")
     assert recorded == [f"asv.conf.json::suite::{name}" for name in measured]
     assert (asv.path / "speed" / "ran").read_text() == "xx"  # once in the user's session, once in the one that is timed
     assert not (asv.path / "written").exists()
@@ -134,7 +137,7 @@ def test_what_became_slower_beside_a_commit_fails_alone(asv: Functions) -> None:
     result = asv.run("asv.conf.json", "--perf-benchmark", "--perf-against=git:HEAD", "--perf-max-pairs=4")
     result.assert_outcomes(passed=1, failed=1, errors=1)
     result.stdout.fnmatch_lines(["ERROR asv.conf.json::other - ModuleNotFoundError*"])
-    regressed = [test for test, outcome in asv.outcomes().items() if outcome == "regressed"]
+    regressed = [test for test, outcome in asv.outcomes().items() if test and outcome == "regressed"]
     assert regressed == ["asv.conf.json::suite::time_total"]
 
 

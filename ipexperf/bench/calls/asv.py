@@ -8,8 +8,9 @@ import itertools
 import os
 import pickle
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import chdir
+from contextlib import chdir, contextmanager
 from functools import partial
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -21,7 +22,8 @@ PATTERN = "asv*.json"
 """The names of asv's configurations."""
 NEEDED = ("asv_runner", "json5")
 MISSING = "asv's suites need {}: pip install 'ipexperf[asv]'"
-NOT_TIMED = "{} is no time of a call in this process, so it is not measured: `ipexperf ab --program` compares numbers"
+NUMBER = Path(__file__).with_name("asv_number.py")
+"""The program that runs a benchmark which tells a number."""
 NOT_IMPLEMENTED = "it raised NotImplementedError, or asv is to skip these parameters"
 Caches = dict[str, tuple[Path, bytes]]
 """What `setup_cache` of benchmarks returned, pickled, and the folders in which it ran."""
@@ -77,6 +79,7 @@ def _inside(node: pytest.Collector, full_name: str, caches: Caches) -> Iterator[
     from asv_runner import discovery
 
     module = importlib.import_module(full_name)
+    [root] = sys.modules[full_name.partition(".")[0]].__path__
     tests: dict[str, tuple[Any, Callable[..., None]]] = {}
     for owner, attribute, function in _candidates(vars(module)):
         make = partial(discovery._get_benchmark, attribute, module, owner, function)  # noqa: SLF001 - one at a time
@@ -89,7 +92,7 @@ def _inside(node: pytest.Collector, full_name: str, caches: Caches) -> Iterator[
             name = found.name.removeprefix("".join(f"{part}." for part in full_name.split(".")[1:]))
             for place, words in enumerate(itertools.product(*found.params)):
                 label = f"({', '.join(words)})" if words else ""
-                tests[f"{name}{label}"] = function, _body(found, make, place, caches)
+                tests[f"{name}{label}"] = function, _body(found, make, place, caches, root)
     for name, (function, body) in tests.items():
         test = Test.from_parent(node, name=name, callobj=body)
         test.source = function
@@ -117,35 +120,44 @@ def _failing(error: Exception) -> Callable[[], None]:
     return fail
 
 
-def _body(found: Any, make: Callable[[], Any], place: int, caches: Caches) -> Callable[..., None]:
-    """The body of a test: a call is measured as asv times it, in a folder of its own and after its `setup`."""
+def _body(found: Any, make: Callable[[], Any], place: int, caches: Caches, root: str) -> Callable[..., None]:
+    """The body of a test, in a folder of its own and after its `setup`: a call is measured as asv times it, and what
+    tells a number is a program."""
     from asv_runner.benchmarks.mark import SkipNotImplemented
     from asv_runner.benchmarks.time import TimeBenchmark
 
-    def measure(benchmark: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-        __tracebackhide__ = True
+    @contextmanager
+    def prepared(folders: pytest.TempPathFactory) -> Iterator[Any]:
         ours = make()  # its class has an instance for each combination, as each has its process in asv
         ours.set_param_idx(place)
-        with chdir(_folder(ours, caches, tmp_path_factory.mktemp)):
+        with chdir(_folder(ours, caches, folders.mktemp)):
             try:
                 if ours.do_setup():
                     pytest.skip(NOT_IMPLEMENTED)
-                args = ours._build_params()  # noqa: SLF001 - the cache and the parameters
-                if (ours.number, ours.repeat, ours.warmup_time) == (1, 1, 0):  # it is called once a process
-                    benchmark.pedantic(ours.func, args)
-                elif ours._setups:  # noqa: SLF001 - each call follows a `setup`
-                    benchmark.pedantic(ours.func, args, setup=ours.redo_setup, rounds=2)
-                else:
-                    benchmark(ours.func, *args)
+                yield ours
             except SkipNotImplemented:
                 pytest.skip(NOT_IMPLEMENTED)
             finally:
                 ours.do_teardown()
 
-    def skip() -> None:
-        pytest.skip(NOT_TIMED.format(found.name.rpartition(".")[2]))
+    def measure(benchmark: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+        __tracebackhide__ = True
+        with prepared(tmp_path_factory) as ours:
+            args = ours._build_params()  # noqa: SLF001 - the cache and the parameters
+            if (ours.number, ours.repeat, ours.warmup_time) == (1, 1, 0):  # it is called once a process
+                benchmark.pedantic(ours.func, args)
+            elif ours._setups:  # noqa: SLF001 - each call follows a `setup`
+                benchmark.pedantic(ours.func, args, setup=ours.redo_setup, rounds=2)
+            else:
+                benchmark(ours.func, *args)
 
-    return measure if type(found) is TimeBenchmark else skip
+    def tell(perf_program: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+        folder = os.path.relpath(root, request.config.invocation_params.dir)
+        words = "python", NUMBER, folder, f"{found.name}-{place}", "{out}"
+        with prepared(tmp_path_factory):
+            perf_program(*words, metrics="perfherder", name=request.node.nodeid, whole=False)
+
+    return measure if type(found) is TimeBenchmark else tell
 
 
 def _folder(benchmark: Any, caches: Caches, make: Callable[[str], Path]) -> Path:
