@@ -12,10 +12,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 51_006,
-    "lines of tests": 43_314,
+    "lines of the package and the suites": 51_429,
+    "lines of tests": 43_937,
     "lines of benchmarks": 6_966,
-    "words of pages": 61_000,
+    "words of pages": 60_850,
     "decisions": 27,
     "words of the glossary": 20,
     "options": 36,
