@@ -25,7 +25,7 @@ def of_the_source(root: Path) -> Iterator[str]:
     section, date = re.findall(r"^## \[(.+?)\] - (.+)$", (root / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
     if section != version:
         yield f"CHANGELOG.md begins with {section}, and the version in ipexperf/__init__.py is {version}"
-    for tag in os.environ.get("TAG", "").split() or git(root, "tag", "--points-at", "HEAD"):
+    for tag in os.environ.get("TAG", "").split() or git(root, "tag", "--points-at", "HEAD", "v*"):
         if tag != f"v{version}":
             yield f"the tag of this commit is {tag}, and the version in ipexperf/__init__.py is {version}"
         elif not re.fullmatch(r"\d{4}-\d\d-\d\d", date):
