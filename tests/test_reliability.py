@@ -1,4 +1,4 @@
-"""The benchmark of reliability in small, as a gate: a few kills and some inputs, of which none may fail."""
+"""The benchmark of reliability in small, as a gate: a few kills and some inputs, of which none may fail. CI tries more."""
 
 import subprocess
 import sys
@@ -27,14 +27,14 @@ def test_the_benchmark_in_small_finds_nothing() -> None:
     Nothing is lost by kills, no input ends in a traceback, a bad disk is refused in a sentence and costs nothing, and a
     loop takes no more and leaves nothing.
     """
-    counts = ("--kills", "5", "--together", "1", "--inputs", "300", "--disks", "2", "--soak", "0.05", "--jobs", "1")
+    counts = ("--kills", "5", "--together", "1", "--inputs", "60", "--disks", "2", "--soak", "0.05", "--jobs", "1")
     done = python("benchmarks/reliability", *counts, *(f"--disk={thing}" for thing in DISKS))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all well after" in done.stdout
     assert done.stdout.count("| flat |") == 9
     tables = [table for table in done.stdout.split("\n\n") if "what lies on the disk" not in table]
     rows = [line for table in tables for line in table.splitlines() if line.startswith("| **all** |")]
-    assert [row.split(" | ")[1] for row in rows] == ["5", "1", "296"]
+    assert [row.split(" | ")[1] for row in rows] == ["5", "1", "56"]
     if "may not mount" in done.stdout:
         pytest.skip("its part with disks needs root that may mount")
     for thing, (least, passed) in DISKS.items():
