@@ -1,4 +1,4 @@
-"""The benchmark of reliability in small, as a gate: a few kills and some inputs, of which none may fail. CI tries more."""
+"""The benchmark of reliability in small, as a gate: a few kills and some inputs: none may fail. CI tries more."""
 
 import subprocess
 import sys

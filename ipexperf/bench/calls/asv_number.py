@@ -5,7 +5,6 @@ import math
 import os
 import statistics
 import sys
-import tempfile
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -16,15 +15,15 @@ def main(folder: str, name: str, out: str) -> None:
     """Write the number of a benchmark of this folder, with its unit, as Perfherder does: less is better, as in asv."""
     root = os.path.abspath(folder)  # noqa: PTH100 - as asv names it
     benchmark = discovery.get_benchmark_from_name(root, name)
-    with tempfile.TemporaryDirectory() as own:
-        os.chdir(own)
-        if benchmark.setup_cache_key is not None:  # in a process whose memory is not that of the benchmark
-            made = get_context("fork").Process(target=setup_cache._setup_cache, args=((root, name, "{}"),))  # noqa: SLF001
-            made.start()
-            made.join()
-        run._run((root, name, "{}", "None", "result"))  # noqa: SLF001 - what asv calls
-        value = json.loads(Path("result").read_text())
-        os.chdir(root)
+    own = Path(out).with_name("own")  # beside it lies nothing that outlives this run
+    own.mkdir()
+    os.chdir(own)
+    if benchmark.setup_cache_key is not None:  # in a process whose memory is not that of the benchmark
+        made = get_context("fork").Process(target=setup_cache._setup_cache, args=((root, name, "{}"),))  # noqa: SLF001
+        made.start()
+        made.join()
+    run._run((root, name, "{}", "None", "result"))  # noqa: SLF001 - what asv calls
+    value = json.loads(Path("result").read_text())
     if isinstance(value, dict):
         value = statistics.median(value["samples"])
     if not math.isfinite(value):
