@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {
     "lines of the package and the suites": 51_429,
-    "lines of tests": 43_937,
+    "lines of tests": 43_942,
     "lines of benchmarks": 6_966,
     "words of pages": 60_850,
     "decisions": 27,

@@ -242,5 +242,6 @@ class MetricPolicy(Tolerant):
 
     def assumed(self, before: float, now: float) -> float:
         """The log sd that is assumed of the ratio of these values: by their logarithmic mean, that of a difference."""
-        mean = before if before == now else (now - before) / math.log(now / before)
+        change = (now - before) / before
+        mean = before * change / math.log1p(change) if change else before
         return math.hypot(self.noise, self.grain / mean)

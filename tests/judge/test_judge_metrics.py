@@ -12,7 +12,7 @@ from ipexperf.case import FunctionCase
 from ipexperf.errors import UsageError
 from ipexperf.judge import metrics, remeasure, screen
 from ipexperf.judge.baseline import CaseBaseline
-from ipexperf.judge.policy import Policy
+from ipexperf.judge.policy import MetricPolicy, Policy
 from ipexperf.judge.run import settle
 from ipexperf.judge.sentence import sentence
 from ipexperf.ratio import Ratio
@@ -250,6 +250,11 @@ def test_a_function_that_held_next_to_nothing_is_judged_by_what_it_holds_more(mo
     before, now = ({"step_memory": value} for value in (184.0, 184.0 + more))
     [verdict] = metrics.in_pairs([(before, now)] * metrics.KNOWN, ("step_memory",), ALPHA, captures_vary=True)
     assert verdict.outcome == outcome
+
+
+def test_the_noise_of_values_that_differ_in_a_last_bit_is_that_of_equal_ones() -> None:
+    policy = MetricPolicy.of(METRICS["held_memory"], ALPHA)
+    assert policy.assumed(3e6, math.nextafter(3e6, math.inf)) == pytest.approx(policy.assumed(3e6, 3e6))
 
 
 def test_captures_of_a_function_are_judged_once_there_are_some() -> None:
